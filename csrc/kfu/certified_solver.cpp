@@ -1,0 +1,118 @@
+#include "kfu/certified_solver.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace kfu {
+
+namespace {
+
+bool is_plain_linear(const Kernel& kernel, const DataView&) {
+  if (kernel.terms.size() != 1 || kernel.terms[0].leaves.size() != 1) return false;
+  const Leaf& leaf = kernel.terms[0].leaves[0];
+  return kernel.terms[0].weight == 1.0 && leaf.form == Form::value && leaf.scale.empty() &&
+         leaf.gamma == 1.0 && std::strcmp(kernel_info(leaf.kind).name, "linear") == 0;
+}
+
+}  // namespace
+
+CertifiedSolver::CertifiedSolver(const DataView& data, const Kernel& kernel, DualProblem problem,
+                                 std::vector<double> beta, const SolverSettings& settings,
+                                 Precision precision)
+    : data_(data),
+      kernel_(kernel),
+      problem_(std::move(problem)),
+      settings_(settings),
+      precision_(precision),
+      is_linear_(is_plain_linear(kernel, data)),
+      last_gap_(std::numeric_limits<double>::infinity()) {
+  if (beta.empty()) beta.assign(problem_.linear.size(), 0.0);
+  start(beta, nullptr, precision == Precision::float64);
+}
+
+std::unique_ptr<LinearMap> CertifiedSolver::linear_map() const {
+  return std::unique_ptr<LinearMap>(is_linear_ ? new LinearMap(data_, settings_.threads) : nullptr);
+}
+
+void CertifiedSolver::start(const std::vector<double>& beta, const std::vector<double>* gradient,
+                            bool float64) {
+  gram64_rows_ = float64;
+  SolverSettings settings = settings_;
+  if (settings.max_iterations > 0)
+    settings.max_iterations = std::max<Index>(1, settings.max_iterations - past_.iterations);
+  if (float64) {
+    if (!gram64_) gram64_ = make_gram<double>(data_, kernel_, settings_.threads, settings_.simd);
+    simd_ = gram64_->simd();
+    layout_ = gram64_->layout();
+    loop_.reset(
+        new DualSolver<double>(*gram64_, problem_, beta, gradient, settings, linear_map()));
+  } else {
+    gram32_ = make_gram<float>(data_, kernel_, settings_.threads, settings_.simd);
+    simd_ = gram32_->simd();
+    layout_ = gram32_->layout();
+    loop_.reset(
+        new DualSolver<float>(*gram32_, problem_, beta, gradient, settings, linear_map()));
+  }
+}
+
+Status CertifiedSolver::round() {
+  certificate_is_current_ = false;
+  const Status reached = loop_->round();
+  if (reached == Status::running || reached == Status::max_iterations) return reached;
+  certify_now();
+  return certificate_.kkt_gap <= settings_.tolerance ? Status::optimal : refine(reached);
+}
+
+// The rounds are done by their own gradient, but the certificate is not met.
+Status CertifiedSolver::refine(Status reached) {
+  const bool improves = reached == Status::optimal && certificate_.kkt_gap <= 0.5 * last_gap_;
+  last_gap_ = certificate_.kkt_gap;
+  ++refinements_;
+  if (improves) {
+    loop_->reset_gradient(F_);
+    return Status::running;
+  }
+  if (!gram64_rows_ && precision_ == Precision::automatic) {
+    past_ = info();
+    const std::vector<double> beta = loop_->beta();
+    loop_.reset();
+    gram32_.reset();
+    last_gap_ = std::numeric_limits<double>::infinity();
+    start(beta, &F_, true);
+    return Status::running;
+  }
+  return Status::stalled;
+}
+
+void CertifiedSolver::certify_now() {
+  const std::vector<double> beta = loop_->beta();
+  if (is_linear_) {
+    gradient_from_scratch(problem_, beta, data_, settings_.threads, F_);
+  } else {
+    if (!gram64_) gram64_ = make_gram<double>(data_, kernel_, settings_.threads, settings_.simd);
+    verification_evaluations_ += gradient_from_scratch(problem_, beta, *gram64_, F_);
+  }
+  certificate_ = certify(problem_, beta, F_);
+  certificate_is_current_ = true;
+}
+
+const Certificate& CertifiedSolver::certificate() {
+  if (!certificate_is_current_) certify_now();
+  return certificate_;
+}
+
+Info CertifiedSolver::info() const {
+  Info total = loop_->info();
+  total.rounds += past_.rounds;
+  total.iterations += past_.iterations;
+  total.kernel_evaluations += past_.kernel_evaluations;
+  total.cache_hits += past_.cache_hits;
+  total.cache_misses += past_.cache_misses;
+  total.reductions += past_.reductions;
+  total.shrinks += past_.shrinks;
+  return total;
+}
+
+}  // namespace kfu

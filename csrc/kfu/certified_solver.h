@@ -1,0 +1,71 @@
+// A dual solver whose answer is checked: rounds of DualSolver, then the certificate in float64, then
+// refinement until the certificate itself meets the tolerance.
+//
+// Rows of K are float32 unless asked otherwise. When the float64 gap misses the tolerance, the exact
+// gradient replaces the maintained one and the rounds go on (the error of float32 rows then acts on
+// increments of β only). When that no longer halves the gap, and the precision is automatic, the
+// solver is rebuilt on float64 rows, starting where it is.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kfu/certificate.h"
+#include "kfu/dual.h"
+#include "kfu/dual_solver.h"
+#include "kfu/gram.h"
+#include "kfu/info.h"
+#include "kfu/settings.h"
+
+namespace kfu {
+
+enum class Precision { float32, float64, automatic };
+
+class CertifiedSolver {
+ public:
+  /// `data` outlives the solver; beta is feasible (empty: zeros).
+  CertifiedSolver(const DataView& data, const Kernel& kernel, DualProblem problem,
+                  std::vector<double> beta, const SolverSettings& settings, Precision precision);
+
+  /// One step: a round, or a check with refinement. `optimal` only with a certificate that says so.
+  Status round();
+
+  /// The certificate of the current β, computed now unless round() has just done so.
+  const Certificate& certificate();
+  std::vector<double> beta() const { return loop_->beta(); }
+  /// Counters over all precisions used.
+  Info info() const;
+  Index verification_evaluations() const { return verification_evaluations_; }
+  Index refinements() const { return refinements_; }
+  bool uses_float64_rows() const { return gram64_rows_; }
+  Simd simd() const { return simd_; }
+  const char* layout() const { return layout_; }
+
+ private:
+  void start(const std::vector<double>& beta, const std::vector<double>* gradient, bool float64);
+  void certify_now();
+  Status refine(Status reached);
+  std::unique_ptr<LinearMap> linear_map() const;
+
+  DataView data_;
+  Kernel kernel_;
+  DualProblem problem_;
+  SolverSettings settings_;
+  Precision precision_;
+  bool is_linear_;
+  bool gram64_rows_ = false;
+  Simd simd_ = Simd::baseline;
+  const char* layout_ = "dense";
+  std::unique_ptr<Gram<float>> gram32_;
+  std::unique_ptr<Gram<double>> gram64_;
+  std::unique_ptr<OuterLoop> loop_;
+  Info past_;  // counters of loops that were replaced
+  std::vector<double> F_;
+  Certificate certificate_;
+  bool certificate_is_current_ = false;
+  double last_gap_;
+  Index refinements_ = 0;
+  Index verification_evaluations_ = 0;
+};
+
+}  // namespace kfu

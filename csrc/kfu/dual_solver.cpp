@@ -1,0 +1,350 @@
+#include "kfu/dual_solver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kfu {
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kCrowded = 0.7;         // part of unbounded variables at which the chunk grows
+constexpr Index kLargestChunk = 4096;    // of those chosen here; a caller may ask for more
+constexpr double kSquareShare = 0.5;     // of the cache budget, at most, for the square tier
+constexpr Index kInnerStepsPerSlot = 100;
+
+}  // namespace
+
+template <class T>
+DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
+                          const std::vector<double>& beta, const std::vector<double>* gradient,
+                          const SolverSettings& settings, std::unique_ptr<LinearMap> linear)
+    : gram_(gram),
+      settings_(settings),
+      n_(problem.size()),
+      n_active_(n_),
+      has_equality_(problem.has_equality),
+      displace_(settings.working_set == WorkingSetRule::svmfu ? Displace::settled_only
+                                                              : Displace::any),
+      variable_(n_),
+      point_(problem.points),
+      slot_of_(n_, -1),
+      F_(problem.linear),
+      beta_(beta),
+      lower_(problem.lower),
+      upper_(problem.upper),
+      linear_(problem.linear),
+      ridge_(problem.ridge.empty() ? std::vector<double>(n_, 0.0) : problem.ridge),
+      diagonal_(n_),
+      settled_rounds_(n_, 0),
+      is_free_(n_),
+      map_(std::move(linear)),
+      selector_(settings.working_set),
+      smo_(gram.simd(), settings.pair, problem.has_equality),
+      loops_(smo_loops<T>(gram.simd())),
+      may_shrink_(settings.shrinking && settings.working_set == WorkingSetRule::svmfu) {
+  std::vector<double> all(static_cast<std::size_t>(gram.size()));
+  gram.diagonal(all.data());
+  for (Index k = 0; k < n_; ++k) {
+    variable_[k] = k;
+    diagonal_[k] = all[point_[k]] + ridge_[k];
+    is_free_[k] = is_free(k);
+  }
+  if (!map_) {
+    columns_ = gram.make_columns(n_);
+    columns_->assign(0, point_.data(), n_);
+  }
+  build_tiers(chunk_capacity());
+  initialise_gradient(gradient);
+  info_.n_active = n_;
+}
+
+template <class T>
+Index DualSolver<T>::chunk_capacity() const {
+  if (settings_.working_set == WorkingSetRule::keerthi) return std::min<Index>(2, n_);
+  if (settings_.chunk > 0) return std::min(n_, std::max<Index>(settings_.chunk, 2));
+  const double affordable = std::sqrt(kSquareShare * settings_.cache_bytes / sizeof(T));
+  const Index wanted = selector_.default_chunk(n_);
+  return std::min({n_, wanted, std::max<Index>(16, static_cast<Index>(affordable))});
+}
+
+template <class T>
+void DualSolver<T>::build_tiers(Index capacity) {
+  if (square_tier_) past_square_evaluations_ += square_tier_->evaluations();
+  for (const Index k : chunk_) slot_of_[k] = -1;
+  const std::vector<Index> members = chunk_;
+  chunk_.clear();
+  if (!row_tier_) {
+    const double square = static_cast<double>(capacity) * static_cast<double>(capacity) * sizeof(T);
+    const double rest = map_ || capacity == n_ ? 0.0 : settings_.cache_bytes - square;
+    row_tier_.reset(new RowTier<T>(n_, n_, rest));
+  }
+  square_tier_.reset();  // before the new one is allocated
+  square_tier_.reset(new SquareTier<T>(gram_, capacity, *row_tier_));
+  info_.chunk = capacity;
+  if (members.empty()) return;
+  std::vector<Index> slots, variables, points;
+  std::vector<double> diagonal;
+  for (const Index k : members) {
+    slot_of_[k] = static_cast<Index>(slots.size());
+    slots.push_back(slot_of_[k]);
+    variables.push_back(variable_[k]);
+    points.push_back(point_[k]);
+    diagonal.push_back(diagonal_[k]);
+  }
+  chunk_ = members;
+  square_tier_->assign(slots, variables, points, diagonal);
+  square_tier_->set_places(chunk_);
+}
+
+template <class T>
+void DualSolver<T>::initialise_gradient(const std::vector<double>* gradient) {
+  std::vector<Index> places;
+  std::vector<double> delta;
+  for (Index k = 0; k < n_; ++k)
+    if (beta_[k] != 0.0) {
+      places.push_back(k);
+      delta.push_back(beta_[k]);
+    }
+  if (places.empty()) return;
+  if (gradient == nullptr) {
+    update_gradient(places, delta);
+    return;
+  }
+  F_ = *gradient;
+  if (map_) {
+    std::vector<Index> points;
+    for (const Index k : places) points.push_back(point_[k]);
+    map_->add(points.data(), delta.data(), static_cast<Index>(points.size()));
+  }
+}
+
+template <class T>
+double DualSolver<T>::gap_of(const Extremes& ends) const {
+  if (has_equality_) return ends.up < 0 || ends.low < 0 ? 0.0 : ends.low_value - ends.up_value;
+  return std::max({0.0, -ends.up_value, ends.low_value});
+}
+
+template <class T>
+Extremes DualSolver<T>::scan() const {
+  Extremes ends{kInf, -kInf, -1, -1};
+  for (Index k = 0; k < n_active_; ++k) {
+    if (beta_[k] < upper_[k] && F_[k] < ends.up_value) ends.up_value = F_[k], ends.up = k;
+    if (beta_[k] > lower_[k] && F_[k] > ends.low_value) ends.low_value = F_[k], ends.low = k;
+  }
+  return ends;
+}
+
+template <class T>
+Status DualSolver<T>::round() {
+  Extremes ends = scan();
+  info_.gap = gap_of(ends);
+  if (info_.gap <= settings_.tolerance && n_active_ < n_) {
+    unshrink();
+    ends = scan();
+    info_.gap = gap_of(ends);
+  }
+  if (info_.gap <= settings_.tolerance) return Status::optimal;
+  Index allowed = std::numeric_limits<Index>::max();
+  if (settings_.max_iterations > 0) {
+    allowed = settings_.max_iterations - info_.iterations;
+    if (allowed <= 0) return Status::max_iterations;
+  }
+  if (may_shrink_) shrink_settled(ends);
+  if (n_active_ < n_) ends = scan();  // places have moved
+  grow_chunk_if_crowded();
+  edit_chunk(ends);
+
+  LocalProblem<T> local;
+  load_chunk(local);
+  const double inner = covers_all() ? 0.9 * settings_.tolerance
+                                    : std::max(0.5 * settings_.tolerance, 0.1 * info_.gap);
+  const Index steps =
+      std::min(allowed, kInnerStepsPerSlot * std::max<Index>(static_cast<Index>(chunk_.size()), 100));
+  const SmoResult result = smo_.solve(local, *square_tier_, inner, steps);
+  info_.iterations += result.iterations;
+  info_.reductions += result.reductions;
+  ++info_.rounds;
+  const Index moved = store_chunk(local);
+  info_.kernel_evaluations =
+      full_row_evaluations_ + past_square_evaluations_ + square_tier_->evaluations();
+  info_.n_active = n_active_;
+  return moved == 0 ? Status::stalled : Status::running;
+}
+
+template <class T>
+void DualSolver<T>::grow_chunk_if_crowded() {
+  const Index capacity = square_tier_->capacity();
+  if (settings_.chunk > 0 || !selector_.adapts() || capacity >= std::min(n_, kLargestChunk)) return;
+  Index crowd = 0;
+  for (const Index k : chunk_) crowd += is_free(k);
+  if (crowd <= kCrowded * static_cast<double>(capacity)) return;
+  const double affordable = std::sqrt(kSquareShare * settings_.cache_bytes / sizeof(T));
+  const Index larger = std::min({2 * capacity, n_, kLargestChunk, static_cast<Index>(affordable)});
+  if (larger > capacity + capacity / 4) build_tiers(larger);
+}
+
+template <class T>
+void DualSolver<T>::edit_chunk(const Extremes& ends) {
+  const WorkingSetView view{n_active_,     F_.data(),           beta_.data(), lower_.data(),
+                            upper_.data(), has_equality_,       ends,         settings_.tolerance,
+                            square_tier_->capacity(), chunk_, slot_of_, entered_};
+  const WorkingSetEdit edit = selector_.select(view);
+  std::vector<Index> slots = edit.evict;
+  std::sort(slots.begin(), slots.end());
+  slots.resize(std::min(slots.size(), edit.add.size()));
+  for (const Index s : slots) slot_of_[chunk_[s]] = -1;
+  while (slots.size() < edit.add.size()) {
+    slots.push_back(static_cast<Index>(chunk_.size()));
+    chunk_.push_back(-1);
+    entered_.push_back(0);
+  }
+  std::vector<Index> variables, points;
+  std::vector<double> diagonal;
+  for (std::size_t a = 0; a < edit.add.size(); ++a) {
+    const Index k = edit.add[a];
+    chunk_[slots[a]] = k;
+    slot_of_[k] = slots[a];
+    entered_[slots[a]] = info_.rounds;
+    variables.push_back(variable_[k]);
+    points.push_back(point_[k]);
+    diagonal.push_back(diagonal_[k]);
+  }
+  square_tier_->assign(slots, variables, points, diagonal);
+  square_tier_->set_places(chunk_);
+}
+
+template <class T>
+void DualSolver<T>::load_chunk(LocalProblem<T>& local) const {
+  local.resize(static_cast<Index>(chunk_.size()));
+  for (Index s = 0; s < local.m; ++s) {
+    const Index k = chunk_[s];
+    local.F[s] = F_[k];
+    local.beta[s] = beta_[k];
+    local.lower[s] = lower_[k];
+    local.upper[s] = upper_[k];
+    local.diagonal[s] = static_cast<T>(diagonal_[k]);
+    local.update_mask(s);
+  }
+}
+
+template <class T>
+Index DualSolver<T>::store_chunk(const LocalProblem<T>& local) {
+  std::vector<Index> places;
+  std::vector<double> delta;
+  for (Index s = 0; s < local.m; ++s) {
+    const Index k = chunk_[s];
+    if (local.beta[s] == beta_[k]) continue;
+    places.push_back(k);
+    delta.push_back(local.beta[s] - beta_[k]);
+    beta_[k] = local.beta[s];
+    is_free_[variable_[k]] = is_free(k);
+  }
+  if (covers_all()) {  // the subproblem's own gradient is the whole gradient
+    for (Index s = 0; s < local.m; ++s) F_[chunk_[s]] = local.F[s];
+  } else if (!places.empty()) {
+    update_gradient(places, delta);
+  }
+  return static_cast<Index>(places.size());
+}
+
+template <class T>
+void DualSolver<T>::recompute_linear_gradient() {
+  map_->apply(point_.data(), n_active_, F_.data());
+  for (Index k = 0; k < n_active_; ++k) F_[k] += linear_[k] + ridge_[k] * beta_[k];
+}
+
+// F of the active variables gains Σ delta·K(places, ·).
+template <class T>
+void DualSolver<T>::update_gradient(const std::vector<Index>& places,
+                                    const std::vector<double>& delta) {
+  if (map_) {
+    std::vector<Index> points;
+    for (const Index k : places) points.push_back(point_[k]);
+    map_->add(points.data(), delta.data(), static_cast<Index>(points.size()));
+    recompute_linear_gradient();
+    return;
+  }
+  std::vector<const T*> kept;
+  std::vector<double> kept_delta, new_delta;
+  std::vector<Index> new_places;
+  for (std::size_t c = 0; c < places.size(); ++c) {
+    const Index k = places[c];
+    F_[k] += ridge_[k] * delta[c];
+    T* row = row_tier_->find(variable_[k]);
+    if (row == nullptr) {
+      new_places.push_back(k);
+      new_delta.push_back(delta[c]);
+    } else if (row_tier_->valid(variable_[k]) < n_active_) {
+      extend_kept_row(variable_[k], k, delta[c], row);
+    } else {
+      kept.push_back(row);
+      kept_delta.push_back(delta[c]);
+    }
+  }
+  info_.cache_hits += static_cast<Index>(places.size() - new_places.size());
+  info_.cache_misses += static_cast<Index>(new_places.size());
+  add_kept_rows(kept, kept_delta, 0, n_active_);
+  std::vector<Index> points;
+  std::vector<T*> keep;
+  for (const Index k : new_places) {
+    points.push_back(point_[k]);
+    const bool worth = is_free(k) || displace_ == Displace::any;
+    keep.push_back(worth ? row_tier_->insert(variable_[k], n_active_, is_free_, displace_)
+                         : nullptr);
+  }
+  if (displace_ == Displace::any)  // a small tier may have displaced a row of this very batch
+    for (std::size_t c = 0; c < keep.size(); ++c)
+      for (std::size_t later = c + 1; later < keep.size() && keep[c] != nullptr; ++later)
+        if (keep[later] == keep[c]) keep[c] = nullptr;
+  gram_.accumulate(points.data(), new_delta.data(), static_cast<Index>(points.size()), 1,
+                   *columns_, 0, n_active_, F_.data(), n_, keep.data());
+  full_row_evaluations_ += static_cast<Index>(points.size()) * n_active_;
+}
+
+template <class T>
+void DualSolver<T>::add_kept_rows(const std::vector<const T*>& rows,
+                                  const std::vector<double>& delta, Index first, Index last) {
+  constexpr Index kColumns = 4096;
+  const Index n_rows = static_cast<Index>(rows.size());
+  if (n_rows == 0) return;
+  const Index n_blocks = (last - first + kColumns - 1) / kColumns;
+#pragma omp parallel for schedule(dynamic) num_threads(settings_.threads) \
+    if (n_rows * (last - first) > 200000)
+  for (Index b = 0; b < n_blocks; ++b) {
+    const Index begin = first + b * kColumns, end = std::min(last, begin + kColumns);
+    std::vector<const T*> shifted(rows.size());
+    for (Index r = 0; r < n_rows; ++r) shifted[r] = rows[r] + begin;
+    loops_.add_rows(F_.data() + begin, shifted.data(), delta.data(), n_rows, end - begin);
+  }
+}
+
+// A kept row that was computed for fewer columns than are active: use what is there, compute the rest.
+template <class T>
+void DualSolver<T>::extend_kept_row(Index variable, Index place, double delta, T* row) {
+  const Index valid = row_tier_->valid(variable);
+  add_kept_rows({row}, {delta}, 0, valid);
+  gram_.accumulate(&point_[place], &delta, 1, 1, *columns_, valid, n_active_, F_.data(), n_, &row);
+  full_row_evaluations_ += n_active_ - valid;
+  row_tier_->set_valid(variable, n_active_);
+}
+
+template <class T>
+std::vector<double> DualSolver<T>::beta() const {
+  std::vector<double> out(static_cast<std::size_t>(n_));
+  for (Index k = 0; k < n_; ++k) out[variable_[k]] = beta_[k];
+  return out;
+}
+
+template <class T>
+void DualSolver<T>::reset_gradient(const std::vector<double>& F) {
+  shrunk_.clear();
+  n_active_ = n_;
+  for (Index k = 0; k < n_; ++k) F_[k] = F[variable_[k]];
+}
+
+template class DualSolver<float>;
+template class DualSolver<double>;
+
+}  // namespace kfu

@@ -1,0 +1,117 @@
+// The outer loop of SvmFu: choose a chunk, solve it, bring the gradient of all variables up to date.
+//
+// Invariant between rounds: F = (K + ridge)β + linear for every active variable, in float64, by the
+// values of K at precision T. The gradient is updated lazily: only rows of variables that moved in
+// the subproblem are formed, each fused with its update (Gram::accumulate), and only rows of unbounded
+// variables are kept in the rectangular tier.
+//
+// Places. Variables are held in an order of their own ("places") so that the active ones form a
+// prefix. Shrinking moves variables that have been settled for several rounds behind the prefix and
+// remembers β as it was; unshrinking adds to their F what β has gained since. A run never ends without
+// a check of all variables.
+//
+// Convergence is judged here by the maintained F; the caller certifies it in float64 (certificate.h),
+// may hand the exact gradient back with reset_gradient() and go on, which is iterative refinement:
+// the error of K at precision T then only acts on what β changes from there.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kfu/dual.h"
+#include "kfu/gram.h"
+#include "kfu/info.h"
+#include "kfu/linear_map.h"
+#include "kfu/row_tier.h"
+#include "kfu/settings.h"
+#include "kfu/smo.h"
+#include "kfu/square_tier.h"
+#include "kfu/working_set.h"
+
+namespace kfu {
+
+/// The outer loop without its precision.
+class OuterLoop {
+ public:
+  virtual ~OuterLoop() = default;
+  /// One subproblem. Returns running, or why there is nothing more to do.
+  virtual Status round() = 0;
+  virtual const Info& info() const = 0;
+  /// β by variable.
+  virtual std::vector<double> beta() const = 0;
+  /// Replaces the maintained gradient (by variable) by a more accurate one, for all variables.
+  virtual void reset_gradient(const std::vector<double>& F) = 0;
+};
+
+template <class T>
+class DualSolver final : public OuterLoop {
+ public:
+  /// Starts at `beta` (feasible); `gradient`, if not null, is the gradient there. `gram` outlives the
+  /// solver. When `linear` is given the kernel is linear and the gradient is kept through it.
+  DualSolver(const Gram<T>& gram, const DualProblem& problem, const std::vector<double>& beta,
+             const std::vector<double>* gradient, const SolverSettings& settings,
+             std::unique_ptr<LinearMap> linear);
+
+  Status round() override;
+  const Info& info() const override { return info_; }
+  std::vector<double> beta() const override;
+  void reset_gradient(const std::vector<double>& F) override;
+
+ private:
+  struct Shrunk {  // places [first, last) left the active set when β was `beta` (by variable)
+    Index first, last;
+    std::vector<double> beta;
+  };
+
+  void initialise_gradient(const std::vector<double>* gradient);
+  Index chunk_capacity() const;
+  void build_tiers(Index capacity);
+  void grow_chunk_if_crowded();
+  Extremes scan() const;
+  double gap_of(const Extremes& ends) const;
+  void edit_chunk(const Extremes& ends);
+  void load_chunk(LocalProblem<T>& local) const;
+  Index store_chunk(const LocalProblem<T>& local);
+  void update_gradient(const std::vector<Index>& places, const std::vector<double>& delta);
+  void add_kept_rows(const std::vector<const T*>& rows, const std::vector<double>& delta,
+                     Index first, Index last);
+  void extend_kept_row(Index variable, Index place, double delta, T* row);
+  void recompute_linear_gradient();
+  void shrink_settled(const Extremes& ends);
+  void apply_order(const std::vector<Index>& order);
+  void unshrink();
+  bool is_free(Index k) const { return beta_[k] > lower_[k] && beta_[k] < upper_[k]; }
+  bool covers_all() const { return static_cast<Index>(chunk_.size()) == n_; }
+
+  const Gram<T>& gram_;
+  SolverSettings settings_;
+  Index n_, n_active_;
+  bool has_equality_;
+  Displace displace_;
+  // By place.
+  std::vector<Index> variable_, point_, slot_of_;
+  std::vector<double> F_, beta_, lower_, upper_, linear_, ridge_, diagonal_;
+  std::vector<int> settled_rounds_;
+  // By variable.
+  std::vector<char> is_free_;
+  // By slot of the chunk.
+  std::vector<Index> chunk_, entered_;
+
+  std::unique_ptr<LinearMap> map_;
+  std::unique_ptr<ColumnSet> columns_;  // the places, for full rows; none with map_
+  std::unique_ptr<RowTier<T>> row_tier_;
+  std::unique_ptr<SquareTier<T>> square_tier_;
+  WorkingSetSelector selector_;
+  Smo<T> smo_;
+  const SmoLoops<T>& loops_;
+  std::vector<Shrunk> shrunk_;
+  bool may_shrink_;
+  Index full_row_evaluations_ = 0;
+  Index past_square_evaluations_ = 0;
+  Info info_;
+};
+
+extern template class DualSolver<float>;
+extern template class DualSolver<double>;
+
+}  // namespace kfu

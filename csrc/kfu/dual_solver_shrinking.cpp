@@ -1,0 +1,105 @@
+// Shrinking of the active set; see dual_solver.h for the contract.
+#include <algorithm>
+
+#include "kfu/dual_solver.h"
+
+namespace kfu {
+
+namespace {
+
+constexpr int kSettledRounds = 4;        // before a variable is dropped
+constexpr double kWorthShrinking = 0.3;  // part of the active variables that must be settled
+
+template <class V>
+void permute(std::vector<V>& values, const std::vector<Index>& order) {
+  std::vector<V> old(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(order.size()));
+  for (std::size_t k = 0; k < order.size(); ++k) values[k] = old[order[k]];
+}
+
+}  // namespace
+
+// A variable at a bound that no other could pair with is settled. Those settled for kSettledRounds
+// rounds leave, if they are many enough to pay for the reordering.
+template <class T>
+void DualSolver<T>::shrink_settled(const Extremes& ends) {
+  if (n_active_ <= 2 * square_tier_->capacity()) return;
+  Index leaving = 0;
+  for (Index k = 0; k < n_active_; ++k) {
+    const bool up = beta_[k] < upper_[k], down = beta_[k] > lower_[k];
+    const double theta_up = has_equality_ ? ends.up_value : 0.0;
+    const double theta_low = has_equality_ ? ends.low_value : 0.0;
+    const bool settled = (!up && !down) || (up && !down && F_[k] > theta_low) ||
+                         (down && !up && F_[k] < theta_up);
+    settled_rounds_[k] = settled ? settled_rounds_[k] + 1 : 0;
+    leaving += settled_rounds_[k] >= kSettledRounds && slot_of_[k] < 0;
+  }
+  if (static_cast<double>(leaving) < kWorthShrinking * static_cast<double>(n_active_)) return;
+
+  std::vector<Index> order, last;
+  for (Index k = 0; k < n_active_; ++k) {
+    const bool leaves = settled_rounds_[k] >= kSettledRounds && slot_of_[k] < 0;
+    (leaves ? last : order).push_back(k);
+  }
+  const Index remaining = static_cast<Index>(order.size());
+  order.insert(order.end(), last.begin(), last.end());
+  shrunk_.push_back({remaining, n_active_, beta()});
+  apply_order(order);
+  n_active_ = remaining;
+  ++info_.shrinks;
+}
+
+template <class T>
+void DualSolver<T>::apply_order(const std::vector<Index>& order) {
+  permute(variable_, order);
+  permute(point_, order);
+  permute(slot_of_, order);
+  permute(F_, order);
+  permute(beta_, order);
+  permute(lower_, order);
+  permute(upper_, order);
+  permute(linear_, order);
+  permute(ridge_, order);
+  permute(diagonal_, order);
+  permute(settled_rounds_, order);
+  for (std::size_t k = 0; k < order.size(); ++k)
+    if (slot_of_[k] >= 0) chunk_[slot_of_[k]] = static_cast<Index>(k);
+  row_tier_->permute(order);
+  square_tier_->set_places(chunk_);
+  if (columns_) columns_->assign(0, point_.data(), static_cast<Index>(order.size()));
+}
+
+// Brings F of the dropped variables up to date and makes all variables active for good.
+template <class T>
+void DualSolver<T>::unshrink() {
+  may_shrink_ = false;
+  n_active_ = n_;
+  if (map_) {
+    recompute_linear_gradient();
+    shrunk_.clear();
+    return;
+  }
+  for (const Shrunk& part : shrunk_) {
+    std::vector<Index> points;
+    std::vector<double> delta;
+    for (Index k = 0; k < n_; ++k) {
+      const double gained = beta_[k] - part.beta[variable_[k]];
+      if (gained == 0.0) continue;
+      points.push_back(point_[k]);
+      delta.push_back(gained);
+      F_[k] += k >= part.first && k < part.last ? ridge_[k] * gained : 0.0;
+    }
+    gram_.accumulate(points.data(), delta.data(), static_cast<Index>(points.size()), 1, *columns_,
+                     part.first, part.last, F_.data(), n_, nullptr);
+    full_row_evaluations_ += static_cast<Index>(points.size()) * (part.last - part.first);
+  }
+  shrunk_.clear();
+}
+
+template void DualSolver<float>::shrink_settled(const Extremes&);
+template void DualSolver<double>::shrink_settled(const Extremes&);
+template void DualSolver<float>::apply_order(const std::vector<Index>&);
+template void DualSolver<double>::apply_order(const std::vector<Index>&);
+template void DualSolver<float>::unshrink();
+template void DualSolver<double>::unshrink();
+
+}  // namespace kfu

@@ -1,0 +1,76 @@
+// The kernel matrix as its consumers see it: values K(row point, column point), produced panel by
+// panel and either stored or folded at once into float64 sums.
+//
+// Rows are points of the data set a Gram was made from. Columns are a ColumnSet: a list of slots,
+// each holding one point of that data set (training: the chunk, or the active points) or of another
+// one with the same features (prediction). A set keeps its points packed for the micro-kernel, so
+// evaluating against contiguous slots streams memory.
+//
+// Determinism: the value of K(i, j) is a function of the two points, the kernel, T and the
+// instruction set alone. It does not depend on slots, on how rows are grouped, on panel boundaries or
+// on threads, and K(i, j) == K(j, i) bit for bit for the dot-product statistics.
+#pragma once
+
+#include <memory>
+
+#include "kfu/kernels.h"
+#include "kfu/types.h"
+
+namespace kfu {
+
+/// Points prepared as columns. Slots beyond size() do not exist; assigning is O(features).
+class ColumnSet {
+ public:
+  virtual ~ColumnSet() = default;
+  virtual Index size() const = 0;
+  /// Puts `count` points into consecutive slots first, first + 1, ...; grows the set if needed.
+  virtual void assign(Index first, const Index* points, Index count) = 0;
+  /// Puts points[k] into slots[k]; every slot must be < size().
+  virtual void assign_slots(const Index* slots, const Index* points, Index count) = 0;
+  /// Drops the slots from `size` on.
+  virtual void truncate(Index size) = 0;
+};
+
+/// Values of type T (float or double) of one kernel over one data set.
+template <class T>
+class Gram {
+ public:
+  virtual ~Gram() = default;
+
+  virtual Index size() const = 0;        ///< points of the data set
+  virtual Simd simd() const = 0;         ///< the instruction set in use (never `best`)
+  virtual const char* layout() const = 0;  ///< "dense", "csr" or "precomputed"
+
+  /// out[i] = K(i, i), the T value widened to double, for all points.
+  virtual void diagonal(double* out) const = 0;
+
+  /// An empty set of columns over this data set, with room for `capacity` slots.
+  virtual std::unique_ptr<ColumnSet> make_columns(Index capacity) const = 0;
+  /// All points of `other` (same d; for precomputed kernels an other.n × size() matrix) as columns.
+  virtual std::unique_ptr<ColumnSet> make_columns_of(const DataView& other) const = 0;
+
+  /// out[r][c - first] = K(points[r], columns[c]) for c in [first, last).
+  virtual void rows(const Index* points, Index n_rows, const ColumnSet& columns, Index first,
+                    Index last, T* const* out) const = 0;
+
+  /// sums[m * ld_sums + c] += Σ_r coef[r * n_outputs + m] · K(points[r], columns[c]) for c in
+  /// [first, last) (indexed by slot, not relative to first), in float64 and in the order of r, so the
+  /// result does not depend on how the call is split over r or c.
+  /// Where keep is given and keep[r] is not null, keep[r][c] (indexed by slot) also receives the value.
+  virtual void accumulate(const Index* points, const double* coef, Index n_rows, Index n_outputs,
+                          const ColumnSet& columns, Index first, Index last, double* sums,
+                          Index ld_sums, T* const* keep) const = 0;
+};
+
+/// Requires: `data` outlives the result; the kernel suits the data (checked by the Python layer).
+/// `threads` bounds the OpenMP team of one call.
+template <class T>
+std::unique_ptr<Gram<T>> make_gram(const DataView& data, const Kernel& kernel, int threads,
+                                   Simd simd);
+
+extern template std::unique_ptr<Gram<float>> make_gram<float>(const DataView&, const Kernel&, int,
+                                                              Simd);
+extern template std::unique_ptr<Gram<double>> make_gram<double>(const DataView&, const Kernel&, int,
+                                                                Simd);
+
+}  // namespace kfu

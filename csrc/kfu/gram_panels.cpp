@@ -1,0 +1,316 @@
+// The Gram of kernels evaluated from features: packs the rows of a call, shares the panels out among
+// threads and leaves the arithmetic to the panel code.
+//
+// Blocking: a task is a block of panels that fits the second-level cache; it meets all rows of the
+// call in order, one register tile at a time. Rows are packed in batches of bounded size.
+#include <omp.h>
+
+#include <algorithm>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include "kfu/columns.h"
+#include "kfu/gram_kinds.h"
+
+namespace kfu {
+namespace {
+
+constexpr Index cache_bytes = Index{256} << 10;      // of panels that a task works on
+constexpr Index row_batch_bytes = Index{4} << 20;    // of packed rows
+constexpr double parallel_work = 1.5e6;              // multiply-adds worth a parallel region
+
+/// Memory of one call: rows packed once, and a scratch per thread. Kept for the next call.
+template <class T>
+struct Workspace {
+  std::vector<Buffer<T>> packed, norms;  // per channel
+  std::vector<std::vector<SparseRow<T>>> sparse;
+  std::vector<Buffer<T>> tiles, expanded, values;  // per thread
+  std::vector<std::vector<std::int32_t>> compact;
+  std::vector<Buffer<std::int32_t>> indices;
+};
+
+template <class T>
+class PanelGram final : public Gram<T> {
+ public:
+  PanelGram(const DataView& data, const Kernel& kernel, int threads, Simd simd)
+      : data_(data),
+        threads_(threads),
+        ops_(panel_ops<T>(simd)),
+        program_(make_program<T>(kernel, data)),
+        plan_(program_.plan()),
+        points_(data, program_.specs, ops_, threads) {}
+
+  Index size() const override { return data_.n; }
+  Simd simd() const override { return ops_.simd; }
+  const char* layout() const override { return data_.is_csr ? "csr" : "dense"; }
+
+  void diagonal(double* out) const override;
+
+  std::unique_ptr<ColumnSet> make_columns(Index capacity) const override {
+    return make_panel_columns<T>(program_, points_, nullptr, threads_, capacity);
+  }
+
+  std::unique_ptr<ColumnSet> make_columns_of(const DataView& other) const override;
+
+  void rows(const Index* points, Index n_rows, const ColumnSet& columns, Index first, Index last,
+            T* const* out) const override {
+    Sink<T> sink;
+    sink.out = out;
+    sink.out_first = first;
+    run(points, n_rows, columns, first, last, sink);
+  }
+
+  void accumulate(const Index* points, const double* coef, Index n_rows, Index n_outputs,
+                  const ColumnSet& columns, Index first, Index last, double* sums, Index ld_sums,
+                  T* const* keep) const override {
+    Sink<T> sink;
+    sink.out = keep;
+    sink.coef = coef;
+    sink.n_outputs = n_outputs;
+    sink.sums = sums;
+    sink.ld_sums = ld_sums;
+    run(points, n_rows, columns, first, last, sink);
+  }
+
+ private:
+  void run(const Index* points, Index n_rows, const ColumnSet& columns, Index first, Index last,
+           const Sink<T>& sink) const;
+  void run_batch(const PanelJob<T>& job, int threads, Workspace<T>& space) const;
+  Index batch_rows() const;
+  int threads_for(Index n_rows, Index n_columns) const;
+  void prepare_rows(const Index* points, Index n_rows, Workspace<T>& space,
+                    std::vector<RowSide<T>>& sides) const;
+  void prepare_scratch(const PanelColumns<T>& columns, bool is_expanded, int threads,
+                       Workspace<T>& space) const;
+  PanelScratch<T> scratch_of(Workspace<T>& space, int thread) const;
+
+  std::unique_ptr<Workspace<T>> take_workspace() const;
+  void return_workspace(std::unique_ptr<Workspace<T>> space) const;
+
+  DataView data_;
+  int threads_;
+  const PanelOps<T>& ops_;
+  Program<T> program_;
+  Plan<T> plan_;
+  Points<T> points_;
+  mutable std::mutex mutex_;  // guards spare_
+  mutable std::vector<std::unique_ptr<Workspace<T>>> spare_;
+};
+
+template <class T>
+std::unique_ptr<Workspace<T>> PanelGram<T>::take_workspace() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (spare_.empty()) return std::make_unique<Workspace<T>>();
+  auto space = std::move(spare_.back());
+  spare_.pop_back();
+  return space;
+}
+
+template <class T>
+void PanelGram<T>::return_workspace(std::unique_ptr<Workspace<T>> space) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  spare_.push_back(std::move(space));
+}
+
+template <class T>
+void PanelGram<T>::diagonal(double* out) const {
+  const Index n_blocks = (data_.n + tile_capacity - 1) / tile_capacity;
+  const Index depth = data_.is_csr ? 0 : program_.total_depth();
+  const bool is_large = data_.n * (depth + 16) > 1000000;
+  const int threads = is_large ? threads_ : 1;
+  const Index size = (2 * plan_.n_channels + 3) * tile_capacity + depth;
+  Buffer<T> work(threads * size);
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (Index b = 0; b < n_blocks; ++b) {
+    T* statistics = work.data() + omp_get_thread_num() * size;
+    T* values = statistics + plan_.n_channels * tile_capacity;
+    T* tiles = values + tile_capacity;
+    T* point = tiles + 2 * tile_capacity;
+    const Index begin = b * tile_capacity, end = std::min(data_.n, begin + tile_capacity);
+    std::fill(statistics, values, T(0));
+    for (int c = 0; c < plan_.n_channels; ++c) {
+      const Statistic statistic = plan_.channels[c].statistic;
+      if (statistic != Statistic::dot && statistic != Statistic::min_sum) continue;  // a distance
+      for (Index i = begin; i < end; ++i) {
+        statistics[c * tile_capacity + (i - begin)] = points_.self_sum(c, i, point);
+      }
+    }
+    ops_.apply(plan_, statistics, values, tiles);
+    for (Index i = begin; i < end; ++i) out[i] = static_cast<double>(values[i - begin]);
+  }
+}
+
+template <class T>
+std::unique_ptr<ColumnSet> PanelGram<T>::make_columns_of(const DataView& other) const {
+  if (other.d != data_.d) throw std::invalid_argument("the data sets differ in their features");
+  if (other.is_csr != data_.is_csr) {
+    throw std::invalid_argument("the data sets differ in their layout (dense and CSR)");
+  }
+  auto points = std::make_unique<Points<T>>(other, program_.specs, ops_, threads_);
+  const Points<T>& borrowed = *points;
+  auto columns =
+      make_panel_columns<T>(program_, borrowed, std::move(points), threads_, other.n);
+  std::vector<Index> all(static_cast<std::size_t>(other.n));
+  for (Index i = 0; i < other.n; ++i) all[static_cast<std::size_t>(i)] = i;
+  columns->assign(0, all.data(), other.n);
+  return columns;
+}
+
+template <class T>
+Index PanelGram<T>::batch_rows() const {
+  if (data_.is_csr) return 1 << 16;
+  const Index bytes = std::max<Index>(program_.total_depth(), 1) * Index{sizeof(T)};
+  const Index groups = row_batch_bytes / bytes / ops_.row_group;
+  return std::max<Index>(groups, 8) * ops_.row_group;
+}
+
+template <class T>
+int PanelGram<T>::threads_for(Index n_rows, Index n_columns) const {
+  const double depth = data_.is_csr ? 4.0 * points_.mean_count() * plan_.n_channels
+                                    : static_cast<double>(program_.total_depth());
+  const double work = static_cast<double>(n_rows) * static_cast<double>(n_columns) * (depth + 16);
+  return work < parallel_work ? 1 : threads_;
+}
+
+template <class T>
+void PanelGram<T>::prepare_rows(const Index* points, Index n_rows, Workspace<T>& space,
+                                std::vector<RowSide<T>>& sides) const {
+  const std::size_t n_channels = program_.specs.size();
+  space.packed.resize(n_channels);
+  space.norms.resize(n_channels);
+  space.sparse.resize(n_channels);
+  for (std::size_t c = 0; c < n_channels; ++c) {
+    const auto channel = static_cast<Index>(c);
+    const Index depth = program_.specs[c].depth;
+    if (data_.is_csr) {
+      space.sparse[c].resize(static_cast<std::size_t>(n_rows));
+      for (Index r = 0; r < n_rows; ++r) {
+        space.sparse[c][static_cast<std::size_t>(r)] = points_.sparse(channel, points[r]);
+      }
+      sides[c].sparse = space.sparse[c].data();
+    } else {
+      space.packed[c].resize(n_rows * depth);
+      for (Index first = 0; first < n_rows;) {
+        const int group = group_size(ops_.row_group, n_rows - first);
+        T* to = space.packed[c].data() + first * depth;
+        for (int r = 0; r < group; ++r) points_.pack(channel, points[first + r], to + r, group);
+        first += group;
+      }
+      sides[c].packed = space.packed[c].data();
+    }
+    if (program_.specs[c].factor == 0.0) continue;
+    space.norms[c].resize(n_rows);
+    for (Index r = 0; r < n_rows; ++r) space.norms[c][r] = points_.norm(channel, points[r]);
+    sides[c].norms = space.norms[c].data();
+  }
+}
+
+template <class T>
+void PanelGram<T>::prepare_scratch(const PanelColumns<T>& columns, bool is_expanded, int threads,
+                                   Workspace<T>& space) const {
+  const auto n_threads = static_cast<std::size_t>(threads);
+  if (space.tiles.size() < n_threads) {
+    space.tiles.resize(n_threads);
+    space.expanded.resize(n_threads);
+    space.values.resize(n_threads);
+    space.compact.resize(n_threads);
+    space.indices.resize(n_threads);
+  }
+  for (std::size_t t = 0; t < n_threads; ++t) {
+    space.tiles[t].resize((plan_.n_channels + 3) * tile_capacity);
+    if (is_expanded || !data_.is_csr) continue;
+    const bool is_compact = data_.d > max_expanded_features;
+    const Index lines =
+        is_compact ? std::min(data_.d, columns.max_count() * plan_.width) + 1 : data_.d;
+    space.expanded[t].resize(plan_.n_channels * lines * plan_.width);
+    if (!is_compact) continue;
+    space.compact[t].resize(static_cast<std::size_t>(plan_.n_channels * data_.d), 0);
+    space.indices[t].resize(points_.max_count() + 1);
+    space.values[t].resize(points_.max_count() + 1);
+  }
+}
+
+template <class T>
+PanelScratch<T> PanelGram<T>::scratch_of(Workspace<T>& space, int thread) const {
+  const auto t = static_cast<std::size_t>(thread);
+  PanelScratch<T> scratch;
+  scratch.tiles = space.tiles[t].data();
+  scratch.expanded = space.expanded[t].data();
+  scratch.expanded_stride = space.expanded[t].size() / std::max(plan_.n_channels, 1);
+  scratch.compact = space.compact[t].empty() ? nullptr : space.compact[t].data();
+  scratch.indices = space.indices[t].data();
+  scratch.values = space.values[t].data();
+  return scratch;
+}
+
+template <class T>
+void PanelGram<T>::run_batch(const PanelJob<T>& job, int threads, Workspace<T>& space) const {
+  const Index width = plan_.width;
+  const Index first_panel = job.first / width;
+  const Index last_panel = (job.last + width - 1) / width;
+  const Index n_panels = last_panel - first_panel;
+  if (threads == 1 && data_.is_csr) {
+    ops_.block(job, first_panel, last_panel, scratch_of(space, 0));
+    return;
+  }
+  const Index panel_bytes =
+      std::max<Index>(program_.total_depth(), 1) * width * Index{sizeof(T)};
+  Index panels = std::min<Index>(std::max<Index>(cache_bytes / panel_bytes, 4), 64);
+  if (threads > 1) panels = std::min(panels, std::max<Index>(n_panels / (4 * threads), 1));
+  const Index n_blocks = (n_panels + panels - 1) / panels;
+  const auto run_block = [&](Index b, int thread) {
+    const Index begin = first_panel + b * panels;
+    ops_.block(job, begin, std::min(begin + panels, last_panel), scratch_of(space, thread));
+  };
+  if (threads == 1) {
+    for (Index b = 0; b < n_blocks; ++b) run_block(b, 0);
+    return;
+  }
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+  for (Index b = 0; b < n_blocks; ++b) run_block(b, omp_get_thread_num());
+}
+
+template <class T>
+void PanelGram<T>::run(const Index* points, Index n_rows, const ColumnSet& columns, Index first,
+                       Index last, const Sink<T>& sink) const {
+  if (n_rows <= 0 || last <= first) return;
+  const auto& set = static_cast<const PanelColumns<T>&>(columns);
+  const std::vector<ColumnSide<T>> column_sides = set.sides();
+  std::vector<RowSide<T>> row_sides(program_.specs.size());
+  std::unique_ptr<Workspace<T>> space = take_workspace();
+  const Index step = batch_rows();
+  for (Index begin = 0; begin < n_rows; begin += step) {
+    const Index count = std::min(step, n_rows - begin);
+    const int threads = threads_for(count, last - first);
+    prepare_rows(points + begin, count, *space, row_sides);
+    prepare_scratch(set, column_sides[0].panels != nullptr, threads, *space);
+    PanelJob<T> job;
+    job.plan = &plan_;
+    job.rows = row_sides.data();
+    job.columns = column_sides.data();
+    job.n_rows = count;
+    job.first = first;
+    job.last = last;
+    job.sink = sink;
+    if (sink.out) job.sink.out = sink.out + begin;
+    if (sink.coef) job.sink.coef = sink.coef + begin * sink.n_outputs;
+    run_batch(job, threads, *space);
+  }
+  return_workspace(std::move(space));
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<Gram<T>> make_panel_gram(const DataView& data, const Kernel& kernel, int threads,
+                                         Simd simd) {
+  return std::make_unique<PanelGram<T>>(data, kernel, threads, simd);
+}
+
+template std::unique_ptr<Gram<float>> make_panel_gram<float>(const DataView&, const Kernel&, int,
+                                                             Simd);
+template std::unique_ptr<Gram<double>> make_panel_gram<double>(const DataView&, const Kernel&, int,
+                                                               Simd);
+
+}  // namespace kfu

@@ -1,0 +1,169 @@
+// The interface between the Gram classes and the panel code compiled once per instruction set.
+//
+// Points are cut into channels: the packed form of the points that one statistic needs (one set of
+// feature factors, centred or not). A kernel reads one or more channels and combines leaf values.
+//
+//   dense columns   panel p of a channel holds slots [p·width, (p+1)·width) as [feature][width]
+//   dense rows      packed in groups of R rows as [feature][R]; a group starting at row r begins at
+//                   r · depth. Group sizes follow from the number of rows alone (group_size()).
+//   sparse rows     SparseRow references
+//   sparse columns  either dense panels as above (expanded), or SparseRow references that a block
+//                   expands into scratch memory, with the features renumbered when there are many
+//
+// Every value is a chain of operations over the features in increasing order within one lane, so it
+// does not depend on group sizes, slots or threads.
+#pragma once
+
+#include <cstdint>
+
+#include "kfu/kernels.h"
+#include "kfu/types.h"
+
+namespace kfu {
+
+/// Non-zero entries of one point.
+template <class T>
+struct SparseRow {
+  const std::int32_t* indices = nullptr;
+  const T* values = nullptr;
+  Index count = 0;
+};
+
+/// Slots per panel: dense, and sparse (four AVX2 registers of T).
+inline constexpr int dense_width = 16;
+template <class T>
+inline constexpr int sparse_width = 128 / static_cast<int>(sizeof(T));
+
+/// How the accumulated sum becomes the statistic: factor 0: it is the statistic; else
+/// s = max(0, xx + yy − factor · sum), xx and yy being the points' own values ("norms").
+template <class T>
+struct Channel {
+  Statistic statistic = Statistic::dot;
+  T factor = 0;
+  Index depth = 0;  ///< features kept
+};
+
+/// One leaf, ready to be applied to a tile of sums.
+template <class T>
+struct LeafStep {
+  int channel = 0;
+  int kind = 0;
+  Form form = Form::value;
+  T gamma = 1;
+  T coef0 = 0;
+  int degree = 1;
+  T factor = 0;  ///< Channel::factor
+};
+
+/// weight · product of leaves [first, last).
+template <class T>
+struct TermStep {
+  T weight = 1;
+  int first = 0, last = 0;
+};
+
+/// A kernel over its channels. Plain pointers, like everything the panel code touches: it must not
+/// instantiate library templates under a wider instruction set.
+template <class T>
+struct Plan {
+  const Channel<T>* channels = nullptr;
+  int n_channels = 0;
+  const LeafStep<T>* leaves = nullptr;
+  const TermStep<T>* terms = nullptr;
+  int n_terms = 0;
+  bool is_sparse = false;
+  int width = dense_width;
+};
+
+/// The rows of a call, in one channel.
+template <class T>
+struct RowSide {
+  const T* packed = nullptr;              ///< dense
+  const SparseRow<T>* sparse = nullptr;   ///< sparse
+  const T* norms = nullptr;               ///< where factor ≠ 0
+};
+
+/// The columns of a call, in one channel.
+template <class T>
+struct ColumnSide {
+  const T* panels = nullptr;             ///< dense or expanded
+  const SparseRow<T>* sparse = nullptr;  ///< not expanded: one entry per slot
+  const T* norms = nullptr;              ///< padded to whole panels
+};
+
+/// Where the values go; columns are slots.
+template <class T>
+struct Sink {
+  T* const* out = nullptr;  ///< out[r][c − out_first], or null; single rows may be null
+  Index out_first = 0;
+  const double* coef = nullptr;  ///< [row][n_outputs]
+  Index n_outputs = 0;
+  double* sums = nullptr;  ///< sums[m · ld_sums + c]
+  Index ld_sums = 0;
+};
+
+/// Everything a block of panels needs; shared by all threads of a call.
+template <class T>
+struct PanelJob {
+  const Plan<T>* plan = nullptr;
+  const RowSide<T>* rows = nullptr;       ///< per channel
+  const ColumnSide<T>* columns = nullptr;  ///< per channel
+  Index n_rows = 0;
+  Index first = 0, last = 0;  ///< slots wanted
+  Sink<T> sink;
+};
+
+/// Values of one tile in any layout.
+inline constexpr int tile_capacity = 256;
+
+/// Memory of one thread.
+template <class T>
+struct PanelScratch {
+  T* tiles = nullptr;     ///< (n_channels + 3) · tile_capacity
+  T* expanded = nullptr;  ///< sparse columns not yet expanded: one panel per channel
+  Index expanded_stride = 0;
+  std::int32_t* compact = nullptr;  ///< many features: [channel][feature] → number, 0 = absent;
+                                    ///< all 0 between calls
+  std::int32_t* indices = nullptr;  ///< the entries of a row that meet the panel
+  T* values = nullptr;
+};
+
+/// The code of one instruction set.
+template <class T>
+struct PanelOps {
+  Simd simd;
+  /// Evaluates panels [first_panel, last_panel) for all rows of the job.
+  void (*block)(const PanelJob<T>& job, Index first_panel, Index last_panel,
+                const PanelScratch<T>& scratch);
+  /// The sum of a point with itself: the chain that a tile would compute.
+  T (*self_sum)(Statistic statistic, bool is_sparse, const T* values, Index count);
+  /// values[k] = kernel value where channel c has the statistic statistics[c · tile_capacity + k],
+  /// for k < tile_capacity.
+  void (*apply)(const Plan<T>& plan, const T* statistics, T* values, T* tiles);
+  void (*exp)(const T* x, Index count, T* y);
+  void (*tanh)(const T* x, Index count, T* y);
+  int row_group;  ///< rows of a full dense group
+};
+
+/// Size of the group that starts when `remaining` rows are left.
+static inline int group_size(int row_group, Index remaining) {
+  if (remaining >= row_group) return row_group;
+  return remaining > 6 ? 6 : static_cast<int>(remaining);
+}
+
+/// The tables of the instruction sets; null where the build does not have them.
+template <class T>
+struct PanelTables {
+  static const PanelOps<T>* baseline();
+  static const PanelOps<T>* avx2();
+  static const PanelOps<T>* avx512();
+};
+
+/// The one in use for `simd`; throws std::invalid_argument when this processor lacks it.
+template <class T>
+const PanelOps<T>& panel_ops(Simd simd);
+
+/// True when this build and this processor have `simd`.
+bool has_simd(Simd simd);
+
+}  // namespace kfu

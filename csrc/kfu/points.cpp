@@ -1,0 +1,143 @@
+#include "kfu/points.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <type_traits>
+
+namespace kfu {
+namespace {
+
+template <class T, class S>
+void pack_as(const S* x, const ChannelSpec& spec, T* to, Index stride) {
+  const bool is_plain = spec.kept.empty() && spec.mean.empty() && spec.scale.empty();
+  if (is_plain) {
+    for (Index k = 0; k < spec.depth; ++k) to[k * stride] = static_cast<T>(x[k]);
+    return;
+  }
+  if (spec.kept.empty() && spec.scale.empty()) {
+    const double* mean = spec.mean.data();
+    for (Index k = 0; k < spec.depth; ++k) to[k * stride] = static_cast<T>(x[k] - mean[k]);
+    return;
+  }
+  for (Index k = 0; k < spec.depth; ++k) {
+    double value = x[spec.kept.empty() ? k : spec.kept[k]];
+    if (!spec.mean.empty()) value -= spec.mean[k];
+    if (!spec.scale.empty()) value *= spec.scale[k];
+    to[k * stride] = static_cast<T>(value);
+  }
+}
+
+}  // namespace
+
+template <class T>
+Points<T>::Points(const DataView& data, const std::vector<ChannelSpec>& specs,
+                  const PanelOps<T>& ops, int threads)
+    : data_(data),
+      specs_(specs),
+      ops_(ops),
+      threads_(threads),
+      entries_(data.is_csr ? specs.size() : 0),
+      norms_(specs.size()) {
+  if (data_.is_csr) {
+    for (Index i = 0; i < data_.n; ++i) {
+      max_count_ = std::max(max_count_, data_.indptr[i + 1] - data_.indptr[i]);
+    }
+    if (data_.n > 0) mean_count_ = static_cast<double>(data_.indptr[data_.n]) / data_.n;
+    for (std::size_t c = 0; c < specs_.size(); ++c) make_entries(specs_[c], entries_[c]);
+  }
+  for (std::size_t c = 0; c < specs_.size(); ++c) {
+    if (specs_[c].factor != 0.0) make_norms(static_cast<Index>(c));
+  }
+}
+
+template <class T>
+void Points<T>::pack(Index channel, Index point, T* to, Index stride) const {
+  const ChannelSpec& spec = specs_[channel];
+  if (data_.is_double) {
+    pack_as(static_cast<const double*>(data_.values) + point * data_.ld, spec, to, stride);
+  } else {
+    pack_as(static_cast<const float*>(data_.values) + point * data_.ld, spec, to, stride);
+  }
+}
+
+template <class T>
+SparseRow<T> Points<T>::sparse(Index channel, Index point) const {
+  const Entries& e = entries_[channel];
+  const Index begin = e.indptr[point];
+  return {e.indices + begin, e.values + begin, e.indptr[point + 1] - begin};
+}
+
+template <class T>
+T Points<T>::self_sum(Index channel, Index point, T* work) const {
+  const ChannelSpec& spec = specs_[channel];
+  if (data_.is_csr) {
+    const SparseRow<T> row = sparse(channel, point);
+    return ops_.self_sum(spec.statistic, true, row.values, row.count);
+  }
+  pack(channel, point, work, 1);
+  return ops_.self_sum(spec.statistic, false, work, spec.depth);
+}
+
+template <class T>
+void Points<T>::make_entries(const ChannelSpec& spec, Entries& e) const {
+  const Index begin = data_.n > 0 ? data_.indptr[0] : 0;
+  const Index end = data_.n > 0 ? data_.indptr[data_.n] : 0;
+  const auto* as_double = static_cast<const double*>(data_.values);
+  const auto* as_float = static_cast<const float*>(data_.values);
+  e.indices = data_.indices;
+  e.indptr = data_.indptr;
+  if (spec.scale.empty() && data_.is_double == std::is_same<T, double>::value) {
+    e.values = static_cast<const T*>(data_.values);
+    return;
+  }
+  e.owned_values.resize(end);
+  e.values = e.owned_values.data();
+  if (spec.scale.empty()) {
+    for (Index k = begin; k < end; ++k) {
+      e.owned_values[k] = static_cast<T>(data_.is_double ? as_double[k] : as_float[k]);
+    }
+    return;
+  }
+  e.owned_indptr.assign(1, 0);
+  e.owned_indptr.reserve(data_.n + 1);
+  for (Index i = 0; i < data_.n; ++i) {
+    for (Index k = data_.indptr[i]; k < data_.indptr[i + 1]; ++k) {
+      const double scale = spec.scale[data_.indices[k]];
+      if (scale == 0.0) continue;
+      const double value = data_.is_double ? as_double[k] : as_float[k];
+      e.owned_values[static_cast<Index>(e.owned_indices.size())] = static_cast<T>(value * scale);
+      e.owned_indices.push_back(data_.indices[k]);
+    }
+    e.owned_indptr.push_back(static_cast<Index>(e.owned_indices.size()));
+  }
+  e.indices = e.owned_indices.data();
+  e.indptr = e.owned_indptr.data();
+}
+
+template <class T>
+void Points<T>::make_norms(Index channel) {
+  Buffer<T>& norms = norms_[channel];
+  norms.resize(data_.n);
+  const T half = static_cast<T>(specs_[channel].factor / 2);
+  constexpr Index block = 256;
+  const Index n_blocks = (data_.n + block - 1) / block;
+  const Index depth = data_.is_csr ? 0 : specs_[channel].depth;
+  Buffer<T> work(threads_ * (depth + 16));
+#pragma omp parallel num_threads(threads_) if (data_.n * (depth + 16) > 1000000)
+  {
+    T* mine = work.data() + omp_get_thread_num() * (depth + 16);
+#pragma omp for schedule(static)
+    for (Index b = 0; b < n_blocks; ++b) {
+      for (Index i = b * block; i < std::min(data_.n, (b + 1) * block); ++i) {
+        norms[i] = half * self_sum(channel, i, mine);
+      }
+    }
+  }
+}
+
+template class Points<float>;
+template class Points<double>;
+
+}  // namespace kfu

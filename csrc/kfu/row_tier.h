@@ -1,0 +1,59 @@
+// The rectangular tier of the kernel cache: full rows K(variable, all active variables).
+//
+// A byte budget, one buffer per row, least recently used first out. A row that belongs to an
+// unbounded variable is worth more than any other (its variable will move again), so bounded ones go
+// first; whether an unbounded one may be displaced at all is the caller's policy.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kfu/types.h"
+
+namespace kfu {
+
+/// What may be displaced when the budget is used up.
+enum class Displace {
+  settled_only,  ///< rows of variables that are at a bound
+  any,           ///< the least recently used row of all
+};
+
+template <class T>
+class RowTier {
+ public:
+  /// Rows have room for `length` values; at most bytes / (length·sizeof(T)) of them are kept.
+  RowTier(Index n_variables, Index length, double bytes);
+
+  Index capacity() const { return capacity_; }
+  Index count() const { return static_cast<Index>(entries_.size()); }
+
+  /// The row of `variable`, or null. Valid for columns [0, valid(variable)). Marks it as used.
+  T* find(Index variable);
+  Index valid(Index variable) const { return entries_[slot_of_[variable]].valid; }
+  void set_valid(Index variable, Index columns) { entries_[slot_of_[variable]].valid = columns; }
+  /// Room for the row of `variable`, displacing another if need be, or null.
+  /// is_free[v] tells which variables are unbounded.
+  T* insert(Index variable, Index valid, const std::vector<char>& is_free, Displace policy);
+  /// Reorders every row: new column k is old column order[k], for k < count.
+  void permute(const std::vector<Index>& order);
+  void clear();
+
+ private:
+  struct Entry {
+    Index variable;
+    Index valid;
+    Index stamp;
+    std::unique_ptr<T[]> values;
+  };
+
+  Index length_;
+  Index capacity_;
+  Index clock_ = 0;
+  std::vector<Entry> entries_;
+  std::vector<Index> slot_of_;  // by variable; −1: not kept
+};
+
+extern template class RowTier<float>;
+extern template class RowTier<double>;
+
+}  // namespace kfu

@@ -1,0 +1,251 @@
+#include "kfu/smo.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+namespace kfu {
+
+namespace {
+
+constexpr Index kReduceAfter = 100;     // consecutive unbounded steps before reducing
+constexpr double kReduceBelow = 0.75;   // only when that leaves less than this part of the set
+constexpr double kSnap = 1e-14;         // of the box: closer to a bound than this is on it
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// Curvature below which rounding of K decides its sign: the step then goes to the box.
+template <class T>
+constexpr T curvature_floor() {
+  return sizeof(T) == 4 ? static_cast<T>(1e-7) : static_cast<T>(1e-12);
+}
+
+double snapped(double beta, double lower, double upper) {
+  const double width = kSnap * (upper - lower);
+  if (beta - lower <= width) return lower;
+  if (upper - beta <= width) return upper;
+  return beta;
+}
+
+// A block gathered from the rows of a larger one.
+template <class T>
+class GatheredRows final : public BlockRows<T> {
+ public:
+  // Requires: fill_source(k) makes source.has(k) true.
+  GatheredRows(BlockRows<T>& source, std::vector<Index> members)
+      : source_(source),
+        members_(std::move(members)),
+        ld_(padded(static_cast<Index>(members_.size()))),
+        rows_(members_.size()) {}
+
+  bool has(Index k) const override { return rows_[k] != nullptr; }
+  const T* get(Index k) const override { return rows_[k].get(); }
+  Index batch() const override { return 1; }
+  void fill(const Index* ks, Index count) override {
+    for (Index c = 0; c < count; ++c) {
+      const Index member = members_[ks[c]];
+      if (!source_.has(member)) source_.fill(&member, 1);
+      const T* full = source_.get(member);
+      rows_[ks[c]].reset(new T[ld_]());
+      T* row = rows_[ks[c]].get();
+      for (std::size_t l = 0; l < members_.size(); ++l) row[l] = full[members_[l]];
+    }
+  }
+
+ private:
+  BlockRows<T>& source_;
+  std::vector<Index> members_;
+  Index ld_;
+  std::vector<std::unique_ptr<T[]>> rows_;
+};
+
+}  // namespace
+
+template <class T>
+void LocalProblem<T>::resize(Index size) {
+  m = size;
+  const std::size_t length = static_cast<std::size_t>(padded(size));
+  F.assign(length, 0.0);
+  beta.assign(length, 0.0);
+  lower.assign(length, 0.0);
+  upper.assign(length, 0.0);
+  up_mask.assign(length, kInf);
+  low_mask.assign(length, -kInf);
+  diagonal.assign(length, T(1));
+}
+
+template <class T>
+void LocalProblem<T>::update_mask(Index k) {
+  up_mask[k] = beta[k] < upper[k] ? 0.0 : kInf;
+  low_mask[k] = beta[k] > lower[k] ? 0.0 : -kInf;
+}
+
+template <class T>
+Smo<T>::Smo(Simd simd, PairRule pair, bool has_equality)
+    : loops_(smo_loops<T>(simd)), pair_(pair), has_equality_(has_equality) {}
+
+template <class T>
+SmoResult Smo<T>::solve(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance,
+                        Index max_iterations) {
+  if (!has_equality_) zero_row_.assign(static_cast<std::size_t>(padded(p.m)), T(0));
+  return iterate(p, rows, tolerance, max_iterations, true);
+}
+
+template <class T>
+double Smo<T>::gap_of(const Extremes& ends) const {
+  if (has_equality_) return ends.up < 0 || ends.low < 0 ? 0.0 : ends.low_value - ends.up_value;
+  return std::max({0.0, -ends.up_value, ends.low_value});
+}
+
+template <class T>
+SmoResult Smo<T>::iterate(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance,
+                          Index max_iterations, bool may_reduce) {
+  SmoResult result;
+  Extremes ends =
+      loops_.scan(p.F.data(), p.up_mask.data(), p.low_mask.data(), padded(p.m));
+  Index unbounded_steps = 0;
+  while (gap_of(ends) > tolerance && result.iterations < max_iterations) {
+    const Step step = has_equality_ ? pair_step(p, rows, ends) : single_step(p, rows, ends);
+    if (!step.moved) break;
+    ++result.iterations;
+    unbounded_steps = step.stayed_free ? unbounded_steps + 1 : 0;
+    if (may_reduce && unbounded_steps >= kReduceAfter) {
+      const SmoResult inner =
+          reduced(p, rows, tolerance, max_iterations - result.iterations, ends);
+      result.iterations += inner.iterations;
+      result.reductions += inner.reductions;
+      if (inner.iterations > 0)
+        ends = loops_.scan(p.F.data(), p.up_mask.data(), p.low_mask.data(), padded(p.m));
+      unbounded_steps = 0;
+    }
+  }
+  result.gap = gap_of(ends);
+  return result;
+}
+
+// The row of k. When it has to be computed, the most violating variables still without a row are
+// computed with it: the panel kernels work on several rows for little more than the cost of one.
+template <class T>
+const T* Smo<T>::row(LocalProblem<T>& p, BlockRows<T>& rows, Index k, const Extremes& ends) {
+  if (rows.has(k)) return rows.get(k);
+  const Index extra = rows.batch() - 1;
+  candidates_.assign(1, k);
+  if (extra > 0) {
+    const double middle = has_equality_ ? 0.5 * (ends.up_value + ends.low_value) : 0.0;
+    const auto violation = [&](Index l) {
+      double v = -kInf;
+      if (p.up_mask[l] == 0.0) v = middle - p.F[l];
+      if (p.low_mask[l] == 0.0) v = std::max(v, p.F[l] - middle);
+      return v;
+    };
+    for (Index l = 0; l < p.m; ++l)
+      if (l != k && !rows.has(l) && violation(l) > 0.0) candidates_.push_back(l);
+    if (static_cast<Index>(candidates_.size()) > extra + 1) {
+      const auto before = [&](Index a, Index b) {
+        const double va = violation(a), vb = violation(b);
+        return va != vb ? va > vb : a < b;
+      };
+      std::nth_element(candidates_.begin() + 1, candidates_.begin() + extra + 1,
+                       candidates_.end(), before);
+      candidates_.resize(static_cast<std::size_t>(extra + 1));
+    }
+  }
+  rows.fill(candidates_.data(), static_cast<Index>(candidates_.size()));
+  return rows.get(k);
+}
+
+template <class T>
+typename Smo<T>::Step Smo<T>::pair_step(LocalProblem<T>& p, BlockRows<T>& rows, Extremes& ends) {
+  const Index i = ends.up;
+  const T* row_i = row(p, rows, i, ends);
+  Index j = ends.low;
+  if (pair_ == PairRule::second_order) {
+    const Index second =
+        loops_.select_second(p.F.data(), row_i, p.diagonal.data(), p.F[i], p.diagonal[i],
+                             p.low_mask.data(), curvature_floor<T>(), padded(p.m));
+    if (second >= 0) j = second;
+  }
+  const T* row_j = row(p, rows, j, ends);
+  const double eta = static_cast<double>(p.diagonal[i]) + static_cast<double>(p.diagonal[j]) -
+                     2.0 * static_cast<double>(row_i[j]);
+  const double room_i = p.upper[i] - p.beta[i], room_j = p.beta[j] - p.lower[j];
+  double t = (p.F[j] - p.F[i]) / std::max(eta, static_cast<double>(curvature_floor<T>()));
+  t = std::min({t, room_i, room_j});
+  Step step;
+  step.stayed_free = p.is_free(i) && p.is_free(j);
+  const double old_i = p.beta[i], old_j = p.beta[j];
+  p.beta[i] = t == room_i ? p.upper[i] : snapped(old_i + t, p.lower[i], p.upper[i]);
+  p.beta[j] = t == room_j ? p.lower[j] : snapped(old_j - t, p.lower[j], p.upper[j]);
+  step.moved = p.beta[i] != old_i || p.beta[j] != old_j;
+  p.update_mask(i);
+  p.update_mask(j);
+  ends = loops_.step_and_scan(p.F.data(), row_i, row_j, t, p.up_mask.data(), p.low_mask.data(),
+                              padded(p.m));
+  return step;
+}
+
+template <class T>
+typename Smo<T>::Step Smo<T>::single_step(LocalProblem<T>& p, BlockRows<T>& rows,
+                                          Extremes& ends) {
+  const bool increase = -ends.up_value >= ends.low_value;
+  const Index k = increase ? ends.up : ends.low;
+  const T* row_k = row(p, rows, k, ends);
+  const double curvature = std::max(static_cast<double>(p.diagonal[k]),
+                                    static_cast<double>(curvature_floor<T>()));
+  Step step;
+  step.stayed_free = p.is_free(k);
+  const double old = p.beta[k];
+  const double target = old - p.F[k] / curvature;
+  p.beta[k] = snapped(std::clamp(target, p.lower[k], p.upper[k]), p.lower[k], p.upper[k]);
+  step.moved = p.beta[k] != old;
+  p.update_mask(k);
+  ends = loops_.step_and_scan(p.F.data(), row_k, zero_row_.data(), p.beta[k] - old,
+                              p.up_mask.data(), p.low_mask.data(), padded(p.m));
+  return step;
+}
+
+template <class T>
+SmoResult Smo<T>::reduced(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance,
+                          Index max_iterations, const Extremes&) {
+  std::vector<Index> members;
+  for (Index k = 0; k < p.m; ++k)
+    if (p.is_free(k)) members.push_back(k);
+  const Index size = static_cast<Index>(members.size());
+  if (size < 2 || size > kReduceBelow * p.m) return {};
+
+  LocalProblem<T> sub;
+  sub.resize(size);
+  for (Index l = 0; l < size; ++l) {
+    const Index k = members[l];
+    sub.F[l] = p.F[k];
+    sub.beta[l] = p.beta[k];
+    sub.lower[l] = p.lower[k];
+    sub.upper[l] = p.upper[k];
+    sub.diagonal[l] = p.diagonal[k];
+    sub.update_mask(l);
+  }
+  GatheredRows<T> sub_rows(rows, members);
+  SmoResult result = iterate(sub, sub_rows, tolerance, max_iterations, false);
+  result.reductions = 1;
+
+  std::vector<const T*> moved;
+  std::vector<double> delta;
+  for (Index l = 0; l < size; ++l) {
+    const Index k = members[l];
+    if (sub.beta[l] == p.beta[k]) continue;
+    moved.push_back(rows.get(k));
+    delta.push_back(sub.beta[l] - p.beta[k]);
+    p.beta[k] = sub.beta[l];
+    p.update_mask(k);
+  }
+  loops_.add_rows(p.F.data(), moved.data(), delta.data(), static_cast<Index>(moved.size()), p.m);
+  for (Index l = 0; l < size; ++l) p.F[members[l]] = sub.F[l];
+  return result;
+}
+
+template struct LocalProblem<float>;
+template struct LocalProblem<double>;
+template class Smo<float>;
+template class Smo<double>;
+
+}  // namespace kfu

@@ -1,0 +1,98 @@
+// The SvmFu subproblem solver: pair steps on a square block of K.
+//
+// Over the m variables of a chunk, with all others held fixed, minimise the dual of dual.h. A step
+// moves t from β_j to β_i (i may increase, j may decrease, F_i < F_j):
+//     t = (F_j − F_i) / η,  η = K_ii + K_jj − 2K_ij (floored: duplicates, indefinite kernels),
+// clipped so that both stay in their boxes and snapped exactly onto a bound that it reaches; then
+// F += t(K_i − K_j). First index: the smallest F that may increase. Second index: the largest F that
+// may decrease (first order, SvmFu) or the largest guaranteed decrease (F_k − F_i)²/η (second order;
+// Fan, Chen & Lin 2005). Stops when the gap max F(low) − min F(up) ≤ tolerance.
+//
+// Reduced working set (Rifkin 2002, 2.4.1): after kReduceAfter consecutive steps in which both
+// variables were unbounded, iterate on the unbounded variables alone until they are optimal, then
+// return to the full set, bring its F up to date, and arm the rule again.
+//
+// Without the equality constraint a step moves one variable: β_k −= F_k / K_kk, clipped; the gap is
+// then the largest projected gradient.
+//
+// Rows of the block are asked for when a variable is first moved, never before (BlockRows).
+#pragma once
+
+#include <vector>
+
+#include "kfu/settings.h"
+#include "kfu/smo_loops.h"
+
+namespace kfu {
+
+/// Rows of a symmetric block, filled on demand. A pointer from get() stays valid while the block's
+/// variables stay the same.
+template <class T>
+class BlockRows {
+ public:
+  virtual ~BlockRows() = default;
+  virtual bool has(Index k) const = 0;
+  /// Requires has(k). The row is padded with finite values to padded(m).
+  virtual const T* get(Index k) const = 0;
+  /// Computes rows ks[0..count); afterwards has(k) holds for each.
+  virtual void fill(const Index* ks, Index count) = 0;
+  /// How many rows it is sensible to fill at once.
+  virtual Index batch() const = 0;
+};
+
+/// The state of a subproblem; arrays are padded (see smo_loops.h) and owned here.
+template <class T>
+struct LocalProblem {
+  Index m = 0;
+  std::vector<double> F, beta, lower, upper, up_mask, low_mask;
+  std::vector<T> diagonal;  ///< K_kk + ridge_k, as in the rows
+
+  /// Sizes the arrays for m variables, padding entries excluded from every choice.
+  void resize(Index size);
+  /// Sets the masks of variable k from beta, lower and upper.
+  void update_mask(Index k);
+  bool is_free(Index k) const { return beta[k] > lower[k] && beta[k] < upper[k]; }
+};
+
+struct SmoResult {
+  Index iterations = 0;
+  Index reductions = 0;
+  double gap = 0;
+};
+
+template <class T>
+class Smo {
+ public:
+  Smo(Simd simd, PairRule pair, bool has_equality);
+
+  /// Improves p until the gap is ≤ tolerance, max_iterations steps are done, or no step moves.
+  SmoResult solve(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance, Index max_iterations);
+
+ private:
+  struct Step {
+    bool moved = false;
+    bool stayed_free = false;  ///< both variables were unbounded before the step
+  };
+
+  SmoResult iterate(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance, Index max_iterations,
+                    bool may_reduce);
+  Step pair_step(LocalProblem<T>& p, BlockRows<T>& rows, Extremes& ends);
+  Step single_step(LocalProblem<T>& p, BlockRows<T>& rows, Extremes& ends);
+  const T* row(LocalProblem<T>& p, BlockRows<T>& rows, Index k, const Extremes& ends);
+  SmoResult reduced(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance, Index max_iterations,
+                    const Extremes& ends);
+  double gap_of(const Extremes& ends) const;
+
+  const SmoLoops<T>& loops_;
+  PairRule pair_;
+  bool has_equality_;
+  std::vector<T> zero_row_;        // second row of a single-variable step
+  std::vector<Index> candidates_;  // scratch of row()
+};
+
+extern template class Smo<float>;
+extern template class Smo<double>;
+extern template struct LocalProblem<float>;
+extern template struct LocalProblem<double>;
+
+}  // namespace kfu

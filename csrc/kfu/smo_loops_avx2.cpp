@@ -1,0 +1,20 @@
+// The subproblem loops for the avx2 instruction set.
+#include "kfu/smo_loops.h"
+#include "kfu/smo_loops_isa.h"
+
+#if defined(__x86_64__)
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define KFU_VECTOR_BYTES 32
+
+namespace kfu {
+namespace avx2_loops {
+#include "kfu/smo_loops.inc"
+}  // namespace avx2_loops
+
+const SmoLoops<float>& smo_loops_avx2_f32() { return avx2_loops::kLoops<float>; }
+const SmoLoops<double>& smo_loops_avx2_f64() { return avx2_loops::kLoops<double>; }
+
+}  // namespace kfu
+#pragma GCC pop_options
+#endif

@@ -1,0 +1,139 @@
+#include "kfu/square_tier.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kfu {
+
+namespace {
+
+// Rows of a power-of-two length map to the same cache sets; one line more spreads them.
+Index leading_dimension(Index capacity) {
+  const Index ld = padded(capacity);
+  return (ld & (ld - 1)) == 0 && ld >= 256 ? ld + kLoopPad : ld;
+}
+
+}  // namespace
+
+template <class T>
+SquareTier<T>::SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier)
+    : gram_(gram),
+      row_tier_(row_tier),
+      capacity_(capacity),
+      ld_(leading_dimension(capacity)),
+      batch_(std::strcmp(gram.layout(), "csr") == 0 ? 16 : 12),
+      block_(new T[capacity * ld_]),
+      columns_(gram.make_columns(capacity)),
+      variables_(capacity, -1),
+      points_(capacity, -1),
+      born_(capacity, 0),
+      filled_(capacity, 0),
+      diagonal_(capacity, 0.0) {
+  for (Index s = 0; s < capacity_; ++s)  // the loops read padding: it must be finite
+    std::fill(block_.get() + s * ld_ + capacity_, block_.get() + (s + 1) * ld_, T(0));
+}
+
+template <class T>
+void SquareTier<T>::assign(const std::vector<Index>& slots, const std::vector<Index>& variables,
+                           const std::vector<Index>& points, const std::vector<double>& diagonal) {
+  if (slots.empty()) return;
+  ++edit_;
+  std::vector<Index> appended, kept_slots, kept_points;
+  for (std::size_t k = 0; k < slots.size(); ++k) {
+    const Index s = slots[k];
+    variables_[s] = variables[k];
+    points_[s] = points[k];
+    diagonal_[s] = diagonal[k];
+    born_[s] = edit_;
+    filled_[s] = 0;
+    if (s < columns_->size()) {
+      kept_slots.push_back(s);
+      kept_points.push_back(points[k]);
+    } else {
+      appended.push_back(points[k]);  // the caller appends in increasing order of slots
+    }
+  }
+  if (!kept_slots.empty())
+    columns_->assign_slots(kept_slots.data(), kept_points.data(),
+                           static_cast<Index>(kept_slots.size()));
+  if (!appended.empty())
+    columns_->assign(columns_->size(), appended.data(), static_cast<Index>(appended.size()));
+  if (size_ == columns_->size()) return;
+  size_ = columns_->size();
+  for (Index s = 0; s < size_; ++s)  // slots not yet in use are padding of every row
+    std::fill(block_.get() + s * ld_ + size_, block_.get() + s * ld_ + capacity_, T(0));
+}
+
+template <class T>
+bool SquareTier<T>::gather(Index slot) {
+  const T* full = row_tier_.find(variables_[slot]);
+  if (full == nullptr) return false;
+  const Index valid = row_tier_.valid(variables_[slot]);
+  for (Index c = 0; c < size_; ++c)
+    if (places_[c] >= valid) return false;
+  T* row = block_.get() + slot * ld_;
+  for (Index c = 0; c < size_; ++c) row[c] = full[places_[c]];
+  row[slot] = static_cast<T>(diagonal_[slot]);
+  filled_[slot] = edit_;
+  return true;
+}
+
+template <class T>
+bool SquareTier<T>::all_complete(Index first, Index last) const {
+  for (Index c = first; c < last; ++c)
+    if (filled_[c] != edit_) return false;
+  return true;
+}
+
+template <class T>
+void SquareTier<T>::copy_transposed(Index slot, Index first, Index last) {
+  T* row = block_.get() + slot * ld_;
+  for (Index c = first; c < last; ++c) row[c] = block_[c * ld_ + slot];
+}
+
+template <class T>
+void SquareTier<T>::evaluate(const std::vector<Index>& slots, Index first, Index last) {
+  std::vector<Index> points(slots.size());
+  std::vector<T*> out(slots.size());
+  for (std::size_t r = 0; r < slots.size(); ++r) {
+    points[r] = points_[slots[r]];
+    out[r] = block_.get() + slots[r] * ld_ + first;
+  }
+  gram_.rows(points.data(), static_cast<Index>(points.size()), *columns_, first, last, out.data());
+  evaluations_ += static_cast<Index>(slots.size()) * (last - first);
+}
+
+template <class T>
+void SquareTier<T>::fill(const Index* ks, Index count) {
+  std::vector<Index> todo;
+  for (Index r = 0; r < count; ++r)
+    if (!has(ks[r]) && !gather(ks[r])) todo.push_back(ks[r]);
+  if (todo.empty()) return;
+
+  Index run_first = -1;  // panels that need the kernel are evaluated in runs
+  for (Index first = 0; first < size_; first += kPanelSlots) {
+    const Index last = std::min(first + kPanelSlots, size_);
+    bool known = true;
+    for (const Index s : todo)
+      for (Index c = first; c < last && known; ++c) known = filled_[s] > 0 && born_[c] <= filled_[s];
+    const bool transposable = !known && all_complete(first, last);
+    if (transposable)
+      for (const Index s : todo) copy_transposed(s, first, last);
+    const bool needed = !known && !transposable;
+    if (needed && run_first < 0) run_first = first;
+    if (!needed && run_first >= 0) {
+      evaluate(todo, run_first, first);
+      run_first = -1;
+    }
+  }
+  if (run_first >= 0) evaluate(todo, run_first, size_);
+  for (const Index s : todo) {
+    block_[s * ld_ + s] = static_cast<T>(diagonal_[s]);
+    filled_[s] = edit_;
+  }
+}
+
+template class SquareTier<float>;
+template class SquareTier<double>;
+
+}  // namespace kfu

@@ -1,0 +1,69 @@
+// The square tier of the kernel cache: K between the variables of the current chunk.
+//
+// Slots are stable: a variable that stays in the chunk keeps its slot, and what is known of its row
+// stays. Rows are filled when the subproblem solver first asks for them. An entry comes, in this
+// order of preference, from the rectangular tier (a gather), from the transposed entry of a row that
+// is already there, or from the kernel. The unit of the last two is a panel of kPanelSlots columns:
+// a panel is evaluated if any of its entries is missing, because the panel kernels compute it whole
+// at the price of one entry.
+//
+// Staleness: born_[s] is the edit that put the current variable into slot s, filled_[s] the edit
+// after which row s was last complete. Entry (s, c) is known iff born_[c] ≤ filled_[s]; row s is
+// complete iff filled_[s] equals the current edit.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kfu/gram.h"
+#include "kfu/row_tier.h"
+#include "kfu/smo.h"
+
+namespace kfu {
+
+template <class T>
+class SquareTier final : public BlockRows<T> {
+ public:
+  SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier);
+
+  Index capacity() const { return capacity_; }
+  Index evaluations() const { return evaluations_; }
+
+  /// Puts variables (with their data points and K_kk + ridge_k) into slots; slots beyond size() come
+  /// last and in increasing order. Invalidates every pointer from get().
+  void assign(const std::vector<Index>& slots, const std::vector<Index>& variables,
+              const std::vector<Index>& points, const std::vector<double>& diagonal);
+  /// Number of slots in use: slots [0, size) hold variables.
+  Index size() const { return size_; }
+  /// Tells where the rectangular tier keeps the column of each slot (after a shrink or an edit).
+  void set_places(const std::vector<Index>& places) { places_ = places; }
+
+  bool has(Index k) const override { return filled_[k] == edit_; }
+  const T* get(Index k) const override { return block_.get() + k * ld_; }
+  void fill(const Index* ks, Index count) override;
+  Index batch() const override { return batch_; }
+
+ private:
+  static constexpr Index kPanelSlots = 16;
+
+  bool gather(Index slot);
+  void copy_transposed(Index slot, Index first, Index last);
+  bool all_complete(Index first, Index last) const;
+  void evaluate(const std::vector<Index>& slots, Index first, Index last);
+
+  const Gram<T>& gram_;
+  RowTier<T>& row_tier_;
+  Index capacity_, ld_, batch_;
+  Index size_ = 0;
+  Index edit_ = 1;
+  Index evaluations_ = 0;
+  std::unique_ptr<T[]> block_;
+  std::unique_ptr<ColumnSet> columns_;
+  std::vector<Index> variables_, points_, places_, born_, filled_;
+  std::vector<double> diagonal_;
+};
+
+extern template class SquareTier<float>;
+extern template class SquareTier<double>;
+
+}  // namespace kfu

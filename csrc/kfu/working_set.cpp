@@ -1,0 +1,191 @@
+#include "kfu/working_set.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kfu {
+
+namespace {
+
+bool may_increase(const WorkingSetView& v, Index k) { return v.beta[k] < v.upper[k]; }
+bool may_decrease(const WorkingSetView& v, Index k) { return v.beta[k] > v.lower[k]; }
+bool is_free(const WorkingSetView& v, Index k) { return may_increase(v, k) && may_decrease(v, k); }
+
+double threshold(const WorkingSetView& v) {
+  return v.has_equality ? 0.5 * (v.ends.up_value + v.ends.low_value) : 0.0;
+}
+
+double satisfaction(const WorkingSetView& v, Index k, double theta) {
+  const double d = v.F[k] - theta;
+  const bool up = may_increase(v, k), down = may_decrease(v, k);
+  if (up && down) return -std::fabs(d);
+  if (up) return d;
+  if (down) return -d;
+  return HUGE_VAL;  // a box of one point: nothing to violate
+}
+
+// The smallest `count` of `keys` by (value, place), in that order.
+template <class Value>
+void keep_smallest(std::vector<Index>& keys, Index count, Value value) {
+  const auto before = [&](Index a, Index b) {
+    const double x = value(a), y = value(b);
+    return x != y ? x < y : a < b;
+  };
+  if (static_cast<Index>(keys.size()) > count) {
+    std::nth_element(keys.begin(), keys.begin() + count, keys.end(), before);
+    keys.resize(static_cast<std::size_t>(count));
+  }
+  std::sort(keys.begin(), keys.end(), before);
+}
+
+// Evenly spaced members of both directions: what an untrained problem knows of itself is nothing.
+std::vector<Index> first_chunk(const WorkingSetView& v) {
+  std::vector<Index> up, down, chosen;
+  for (Index k = 0; k < v.n_active; ++k) {
+    if (may_increase(v, k) && v.F[k] < 0.0) up.push_back(k);
+    if (may_decrease(v, k) && v.F[k] > 0.0) down.push_back(k);
+  }
+  const Index half = v.capacity / 2;
+  Index n_up = std::min<Index>(half, static_cast<Index>(up.size()));
+  const Index n_down = std::min<Index>(v.capacity - n_up, static_cast<Index>(down.size()));
+  n_up = std::min<Index>(v.capacity - n_down, static_cast<Index>(up.size()));
+  for (Index k = 0; k < n_up; ++k) chosen.push_back(up[k * static_cast<Index>(up.size()) / n_up]);
+  for (Index k = 0; k < n_down; ++k)
+    chosen.push_back(down[k * static_cast<Index>(down.size()) / n_down]);
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+// Adds the maximal violating pair where a rule left it out.
+void include_pair(const WorkingSetView& v, std::vector<Index>& add) {
+  for (const Index k : {v.ends.up, v.ends.low})
+    if (k >= 0 && v.slot_of[k] < 0 && std::find(add.begin(), add.end(), k) == add.end())
+      add.insert(add.begin(), k);
+}
+
+// Slots to give up so that `wanted` places find room: bounded variables before unbounded ones, among
+// the bounded the most satisfied first, among the unbounded those longest in the chunk; the maximal
+// violating pair never.
+std::vector<Index> evict_most_satisfied(const WorkingSetView& v, Index wanted) {
+  const Index missing = wanted - (v.capacity - static_cast<Index>(v.chunk.size()));
+  std::vector<Index> bounded, unbounded;
+  if (missing <= 0) return bounded;
+  const double theta = threshold(v);
+  for (Index s = 0; s < static_cast<Index>(v.chunk.size()); ++s)
+    if (v.chunk[s] != v.ends.up && v.chunk[s] != v.ends.low)
+      (is_free(v, v.chunk[s]) ? unbounded : bounded).push_back(s);
+  keep_smallest(bounded, missing, [&](Index s) { return -satisfaction(v, v.chunk[s], theta); });
+  keep_smallest(unbounded, missing - static_cast<Index>(bounded.size()),
+                [&](Index s) { return static_cast<double>(v.entered[s]); });
+  bounded.insert(bounded.end(), unbounded.begin(), unbounded.end());
+  return bounded;
+}
+
+// Replaces the whole chunk by `wanted`, keeping the slots of those already in it.
+WorkingSetEdit replace_chunk(const WorkingSetView& v, const std::vector<Index>& wanted) {
+  WorkingSetEdit edit;
+  std::vector<char> stays(v.chunk.size(), 0);
+  for (const Index k : wanted) {
+    if (v.slot_of[k] >= 0)
+      stays[v.slot_of[k]] = 1;
+    else
+      edit.add.push_back(k);
+  }
+  for (Index s = 0; s < static_cast<Index>(v.chunk.size()); ++s)
+    if (!stays[s]) edit.evict.push_back(s);
+  const Index room = v.capacity - static_cast<Index>(v.chunk.size());
+  const Index needed = std::max<Index>(0, static_cast<Index>(edit.add.size()) - room);
+  edit.evict.resize(std::min(edit.evict.size(), static_cast<std::size_t>(needed)));
+  return edit;
+}
+
+}  // namespace
+
+Index WorkingSetSelector::default_chunk(Index n) const {
+  switch (rule_) {
+    case WorkingSetRule::svmfu: return std::min<Index>(n, 2048);
+    case WorkingSetRule::svmlight: return std::min<Index>(n, 10);
+    case WorkingSetRule::osuna: return std::min<Index>(n, 1000);
+    case WorkingSetRule::keerthi: return 2;
+  }
+  return 2;
+}
+
+WorkingSetEdit WorkingSetSelector::select(const WorkingSetView& view) {
+  switch (rule_) {
+    case WorkingSetRule::svmfu: return svmfu(view);
+    case WorkingSetRule::svmlight: return svmlight(view);
+    case WorkingSetRule::osuna: return osuna(view);
+    case WorkingSetRule::keerthi: return keerthi(view);
+  }
+  return {};
+}
+
+WorkingSetEdit WorkingSetSelector::svmfu(const WorkingSetView& v) {
+  WorkingSetEdit edit;
+  if (v.chunk.empty()) {
+    edit.add = first_chunk(v);
+    include_pair(v, edit.add);
+    if (static_cast<Index>(edit.add.size()) > v.capacity) edit.add.resize(v.capacity);
+    return edit;
+  }
+  const Index empty = v.capacity - static_cast<Index>(v.chunk.size());
+  const Index room = std::max({empty, v.capacity / 2, Index(2)});
+  const double theta = threshold(v);
+  for (Index k = 0; k < v.n_active; ++k)
+    if (v.slot_of[k] < 0 && satisfaction(v, k, theta) < -0.25 * v.tolerance) edit.add.push_back(k);
+  keep_smallest(edit.add, room, [&](Index k) { return satisfaction(v, k, theta); });
+  include_pair(v, edit.add);
+  if (static_cast<Index>(edit.add.size()) > v.capacity) edit.add.resize(v.capacity);
+  edit.evict = evict_most_satisfied(v, static_cast<Index>(edit.add.size()));
+  edit.add.resize(std::min(edit.add.size(), edit.evict.size() + static_cast<std::size_t>(empty)));
+  return edit;
+}
+
+WorkingSetEdit WorkingSetSelector::svmlight(const WorkingSetView& v) {
+  std::vector<Index> up, down;
+  for (Index k = 0; k < v.n_active; ++k) {
+    if (may_increase(v, k)) up.push_back(k);
+    if (may_decrease(v, k)) down.push_back(k);
+  }
+  keep_smallest(up, v.capacity / 2, [&](Index k) { return v.F[k]; });
+  keep_smallest(down, v.capacity - v.capacity / 2, [&](Index k) { return -v.F[k]; });
+  up.insert(up.end(), down.begin(), down.end());
+  std::sort(up.begin(), up.end());
+  up.erase(std::unique(up.begin(), up.end()), up.end());
+  return replace_chunk(v, up);
+}
+
+WorkingSetEdit WorkingSetSelector::osuna(const WorkingSetView& v) {
+  WorkingSetEdit edit;
+  if (v.chunk.empty()) {
+    edit.add = first_chunk(v);
+    include_pair(v, edit.add);
+    if (static_cast<Index>(edit.add.size()) > v.capacity) edit.add.resize(v.capacity);
+    return edit;
+  }
+  const double theta = threshold(v);
+  const Index new_limit = std::max<Index>(1, v.capacity / 10);
+  for (Index looked = 0;
+       looked < v.n_active && static_cast<Index>(edit.add.size()) < new_limit; ++looked) {
+    cursor_ = cursor_ + 1 < v.n_active ? cursor_ + 1 : 0;
+    if (v.slot_of[cursor_] < 0 && satisfaction(v, cursor_, theta) < -0.25 * v.tolerance)
+      edit.add.push_back(cursor_);
+  }
+  include_pair(v, edit.add);
+  const Index empty = v.capacity - static_cast<Index>(v.chunk.size());
+  edit.evict = evict_most_satisfied(v, static_cast<Index>(edit.add.size()));
+  edit.add.resize(std::min(edit.add.size(), edit.evict.size() + static_cast<std::size_t>(empty)));
+  return edit;
+}
+
+WorkingSetEdit WorkingSetSelector::keerthi(const WorkingSetView& v) {
+  std::vector<Index> pair;
+  for (const Index k : {v.ends.up, v.ends.low})
+    if (k >= 0) pair.push_back(k);
+  std::sort(pair.begin(), pair.end());
+  pair.erase(std::unique(pair.begin(), pair.end()), pair.end());
+  return replace_chunk(v, pair);
+}
+
+}  // namespace kfu

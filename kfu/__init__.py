@@ -1,0 +1,78 @@
+"""kfu: kernel machines, exact, certified and fast.
+
+From Python: ``from kfu import SVC, load``. Names are imported when they are first used, so that
+``import kfu`` and the command line start without NumPy, SciPy or the compiled modules.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from kfu._version import __version__
+
+if TYPE_CHECKING:
+    from kfu.data import Dataset
+    from kfu.errors import ConvergenceWarning, DataError, KfuError, ModelError, SettingsError
+    from kfu.estimators import SVC
+    from kfu.io import read_dataset, write_dataset
+    from kfu.io.libsvm_model import read_libsvm_model, write_libsvm_model
+    from kfu.io.model_file import load_model as load
+    from kfu.kernels import KernelSpec
+    from kfu.machines import train
+    from kfu.model import Model
+    from kfu.scale import Scaler
+
+# Public name -> "module:name".
+_EXPORTS = {
+    "SVC": "kfu.estimators:SVC",
+    "load": "kfu.io.model_file:load_model",
+    "train": "kfu.machines:train",
+    "Model": "kfu.model:Model",
+    "KernelSpec": "kfu.kernels:KernelSpec",
+    "Scaler": "kfu.scale:Scaler",
+    "Dataset": "kfu.data:Dataset",
+    "read_dataset": "kfu.io:read_dataset",
+    "write_dataset": "kfu.io:write_dataset",
+    "read_libsvm_model": "kfu.io.libsvm_model:read_libsvm_model",
+    "write_libsvm_model": "kfu.io.libsvm_model:write_libsvm_model",
+    "KfuError": "kfu.errors:KfuError",
+    "DataError": "kfu.errors:DataError",
+    "ModelError": "kfu.errors:ModelError",
+    "SettingsError": "kfu.errors:SettingsError",
+    "ConvergenceWarning": "kfu.errors:ConvergenceWarning",
+}
+
+__all__ = [
+    "SVC",
+    "ConvergenceWarning",
+    "DataError",
+    "Dataset",
+    "KernelSpec",
+    "KfuError",
+    "Model",
+    "ModelError",
+    "Scaler",
+    "SettingsError",
+    "__version__",
+    "load",
+    "read_dataset",
+    "read_libsvm_model",
+    "train",
+    "write_dataset",
+    "write_libsvm_model",
+]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        module, _, attribute = _EXPORTS[name].partition(":")
+    except KeyError:
+        raise AttributeError(f"module 'kfu' has no attribute '{name}'") from None
+    value = getattr(importlib.import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

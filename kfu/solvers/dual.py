@@ -1,0 +1,196 @@
+"""The one dual problem and its solution.
+
+    min  ½ αᵀQα + pᵀα   s.t.  lower ≤ α ≤ upper,  sᵀα = const (or no equality),
+    Q = S K S + diag(ridge),  s = ±1
+
+Machines prepare the arrays (kfu.machines); nothing here knows of them. The core works with β = s∘α
+(csrc/kfu/dual.h), which is also what a model stores: f(x) = Σ β_i K(x_i, x) + bias.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kfu.kernels import KernelSpec
+from kfu.solvers.settings import SolverSettings
+
+
+@dataclass
+class DualProblem:
+    """Arrays of length n_variables; see the head of the file.
+
+    `points` gives the row of the data behind each variable (several may share one).
+    """
+
+    signs: np.ndarray
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    points: np.ndarray
+    ridge: np.ndarray | None = None
+    has_equality: bool = True
+
+    def signed(self, beta: np.ndarray | None) -> dict[str, Any]:
+        """The arrays in the form of the core, with the start point `beta` (zeros if None)."""
+        positive = self.signs > 0
+        return {
+            "linear": self.signs * self.linear,
+            "lower": np.where(positive, self.lower, -self.upper),
+            "upper": np.where(positive, self.upper, -self.lower),
+            "ridge": self.ridge,
+            "points": self.points,
+            "has_equality": self.has_equality,
+            "beta": np.zeros(len(self.signs)) if beta is None else beta,
+        }
+
+
+@dataclass
+class Info:
+    """What a run tells of itself. The certificate (objective to bias_interval) is recomputed from
+    float64 kernel values, from scratch, after the last round."""
+
+    status: str  # converged, max_iterations, max_seconds, interrupted or stalled
+    objective: float  # the maximised dual
+    duality_gap: float
+    kkt_gap: float
+    kkt_violation: float
+    bias: float
+    bias_std: float
+    bias_interval: tuple[float, float]
+    n_sv: int
+    n_usv: int
+    iterations: int
+    rounds: int
+    kernel_evaluations: int
+    verification_evaluations: int
+    cache_hits: int
+    cache_misses: int
+    reductions: int
+    shrinks: int
+    refinements: int
+    chunk: int
+    precision: str
+    simd: str
+    layout: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def cache_hit_rate(self) -> float:
+        looked = self.cache_hits + self.cache_misses
+        return self.cache_hits / looked if looked else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "cache_hit_rate": self.cache_hit_rate}
+
+
+@dataclass
+class Solution:
+    """α (and β = s∘α), the bias of f, and the Info."""
+
+    alpha: np.ndarray
+    beta: np.ndarray
+    bias: float
+    info: Info
+
+
+@dataclass
+class Progress:
+    """What a progress callback sees between two rounds. Returning True from it stops the run."""
+
+    round: int
+    iterations: int
+    gap: float
+    tolerance: float
+    seconds: float
+    beta: Callable[[], np.ndarray]
+    stage: str = ""  # which of several machines, when there are several
+
+    @property
+    def n_sv(self) -> int:
+        return int(np.count_nonzero(self.beta()))
+
+
+ProgressCallback = Callable[[Progress], bool | None]
+
+STATUS_NAMES = {"optimal": "converged"}  # of the core -> of the Info, where they differ
+
+
+def solve(
+    problem: DualProblem,
+    X: Any,
+    kernel: KernelSpec,
+    settings: SolverSettings,
+    *,
+    start: np.ndarray | None = None,
+    progress: ProgressCallback | None = None,
+) -> Solution:
+    """Solve `problem` over the rows of X, from the feasible β `start` (zeros if None).
+
+    Ctrl-C stops between two rounds: the solution so far is returned with status "interrupted".
+    """
+    from kfu._solver import DualRun
+
+    begin = time.perf_counter()
+    run = DualRun(X, kernel, problem.signed(start), settings.core_options())
+    status = _iterate(run, settings, progress, begin)
+    iterated = time.perf_counter()
+    certificate = run.certificate()
+    counters = run.counters()
+    seconds = {"solve": iterated - begin, "certify": time.perf_counter() - iterated}
+    info = Info(status=status, seconds=seconds, **certificate, **counters)
+    info.warnings = _warnings(info, settings, len(problem.signs))
+    beta = run.beta()
+    return Solution(alpha=problem.signs * beta, beta=beta, bias=info.bias, info=info)
+
+
+def _iterate(
+    run: Any, settings: SolverSettings, progress: ProgressCallback | None, begin: float
+) -> str:
+    status = "running"
+    try:
+        while status == "running":
+            status = run.round()
+            elapsed = time.perf_counter() - begin
+            if status == "running" and settings.max_seconds and elapsed > settings.max_seconds:
+                status = "max_seconds"
+            if progress is not None:
+                counters = run.counters()
+                seen = Progress(
+                    round=counters["rounds"],
+                    iterations=counters["iterations"],
+                    gap=run.gap(),
+                    tolerance=settings.tolerance,
+                    seconds=elapsed,
+                    beta=run.beta,
+                )
+                if progress(seen) and status == "running":
+                    status = "interrupted"
+    except KeyboardInterrupt:
+        status = "interrupted"
+    return STATUS_NAMES.get(status, status)
+
+
+def _warnings(info: Info, settings: SolverSettings, n: int) -> list[str]:
+    found = []
+    if settings.solver == "svmfu" and info.chunk < min(info.n_usv, n):
+        found.append(
+            f"the chunk ({info.chunk}) is smaller than the number of unbounded SVs "
+            f"({info.n_usv}); a larger --chunk or --cache-mib may be faster"
+        )
+    if settings.precision == "auto" and info.precision == "float64":
+        found.append(
+            "float32 kernel values did not reach the tolerance; the run went on in float64 "
+            "(large C, or nearly equal points)"
+        )
+    if info.status == "stalled":
+        found.append(
+            f"no step improves the solution at {info.precision}; the gap stays at "
+            f"{info.kkt_gap:.3g} (an indefinite kernel, or a tolerance below rounding)"
+        )
+    return found

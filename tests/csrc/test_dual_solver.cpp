@@ -1,0 +1,194 @@
+// The dual solver over a plain scalar Gram: every rule, chunk and cache size reaches one optimum.
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "check.h"
+#include "kfu/certificate.h"
+#include "kfu/dual_solver.h"
+
+namespace {
+
+using namespace kfu;
+
+// K(i, j) looked up in a matrix: the obvious Gram.
+template <class T>
+class MatrixGram final : public Gram<T> {
+ public:
+  MatrixGram(Index n, std::vector<T> values) : n_(n), values_(std::move(values)) {}
+
+  class Columns final : public ColumnSet {
+   public:
+    Index size() const override { return static_cast<Index>(points.size()); }
+    void assign(Index first, const Index* list, Index count) override {
+      if (first + count > size()) points.resize(static_cast<std::size_t>(first + count));
+      for (Index k = 0; k < count; ++k) points[first + k] = list[k];
+    }
+    void assign_slots(const Index* slots, const Index* list, Index count) override {
+      for (Index k = 0; k < count; ++k) points.at(slots[k]) = list[k];
+    }
+    void truncate(Index size) override { points.resize(static_cast<std::size_t>(size)); }
+    std::vector<Index> points;
+  };
+
+  Index size() const override { return n_; }
+  Simd simd() const override { return Simd::baseline; }
+  const char* layout() const override { return "dense"; }
+  void diagonal(double* out) const override {
+    for (Index i = 0; i < n_; ++i) out[i] = value(i, i);
+  }
+  std::unique_ptr<ColumnSet> make_columns(Index) const override {
+    return std::unique_ptr<ColumnSet>(new Columns);
+  }
+  std::unique_ptr<ColumnSet> make_columns_of(const DataView&) const override { return nullptr; }
+  void rows(const Index* points, Index n_rows, const ColumnSet& columns, Index first, Index last,
+            T* const* out) const override {
+    const auto& set = static_cast<const Columns&>(columns);
+    for (Index r = 0; r < n_rows; ++r)
+      for (Index c = first; c < last; ++c) out[r][c - first] = value(points[r], set.points[c]);
+  }
+  void accumulate(const Index* points, const double* coef, Index n_rows, Index n_outputs,
+                  const ColumnSet& columns, Index first, Index last, double* sums, Index ld,
+                  T* const* keep) const override {
+    const auto& set = static_cast<const Columns&>(columns);
+    for (Index r = 0; r < n_rows; ++r)
+      for (Index c = first; c < last; ++c) {
+        const T k = value(points[r], set.points[c]);
+        if (keep != nullptr && keep[r] != nullptr) keep[r][c] = k;
+        for (Index m = 0; m < n_outputs; ++m)
+          sums[m * ld + c] += coef[r * n_outputs + m] * static_cast<double>(k);
+      }
+  }
+
+ private:
+  T value(Index i, Index j) const { return values_[i * n_ + j]; }
+  Index n_;
+  std::vector<T> values_;
+};
+
+// Deterministic numbers in [0, 1).
+struct Stream {
+  unsigned long long state = 88172645463325252ull;
+  double next() {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return static_cast<double>(state >> 11) / 9007199254740992.0;
+  }
+};
+
+struct Toy {
+  DualProblem problem;
+  std::vector<float> k32;
+  std::vector<double> k64;
+};
+
+Toy make_toy(Index n, double cost, double gamma, bool equality, bool duplicates) {
+  Stream random;
+  std::vector<double> x(static_cast<std::size_t>(3 * n));
+  Toy toy;
+  for (Index i = 0; i < n; ++i) {
+    for (int k = 0; k < 3; ++k) x[3 * i + k] = 4.0 * random.next() - 2.0;
+    if (duplicates && i % 7 == 6)
+      for (int k = 0; k < 3; ++k) x[3 * i + k] = x[3 * (i - 1) + k];
+    const double noise = 2.0 * random.next() - 1.0;
+    const double label = std::sin(2.0 * x[3 * i]) + x[3 * i + 1] + noise > 0.0 ? 1.0 : -1.0;
+    toy.problem.linear.push_back(-label);
+    toy.problem.lower.push_back(label > 0 ? 0.0 : -cost);
+    toy.problem.upper.push_back(label > 0 ? cost : 0.0);
+    toy.problem.points.push_back(i);
+  }
+  toy.problem.has_equality = equality;
+  for (Index i = 0; i < n; ++i)
+    for (Index j = 0; j < n; ++j) {
+      double d = 0.0;
+      for (int k = 0; k < 3; ++k) d += (x[3 * i + k] - x[3 * j + k]) * (x[3 * i + k] - x[3 * j + k]);
+      toy.k64.push_back(std::exp(-gamma * d));
+      toy.k32.push_back(static_cast<float>(toy.k64.back()));
+    }
+  return toy;
+}
+
+template <class T>
+Certificate run(const Toy& toy, const Gram<T>& gram, const SolverSettings& settings,
+                const std::vector<double>& start, Info* info) {
+  DualSolver<T> solver(gram, toy.problem, start, nullptr, settings, nullptr);
+  Status status = Status::running;
+  for (int guard = 0; status == Status::running && guard < 200000; ++guard)
+    status = solver.round();
+  CHECK(status == Status::optimal);
+  const std::vector<double> beta = solver.beta();
+  double sum = 0.0;
+  for (Index k = 0; k < toy.problem.size(); ++k) {
+    CHECK(beta[k] >= toy.problem.lower[k] && beta[k] <= toy.problem.upper[k]);
+    sum += beta[k];
+  }
+  if (toy.problem.has_equality) CHECK(std::fabs(sum) < 1e-9);
+  std::vector<double> F;
+  const MatrixGram<double> exact(toy.problem.size(), toy.k64);
+  gradient_from_scratch(toy.problem, beta, exact, F);
+  if (info != nullptr) *info = solver.info();
+  return certify(toy.problem, beta, F);
+}
+
+template <class T>
+void all_settings(const Toy& toy, const std::vector<T>& values, const char* name) {
+  const Index n = toy.problem.size();
+  const MatrixGram<T> gram(n, values);
+  const std::vector<double> zeros(static_cast<std::size_t>(n), 0.0);
+  SolverSettings settings;
+  settings.tolerance = 1e-4;
+  settings.chunk = n;
+  const Certificate reference = run(toy, gram, settings, zeros, nullptr);
+  CHECK(reference.kkt_gap < 2e-4);
+  CHECK(reference.duality_gap < 1e-3 * (1.0 + reference.objective));
+  for (const WorkingSetRule rule : {WorkingSetRule::svmfu, WorkingSetRule::svmlight,
+                                    WorkingSetRule::osuna, WorkingSetRule::keerthi})
+    for (const Index chunk : {Index(0), Index(2), Index(3), Index(40), Index(150), n})
+      for (const double rows : {0.0, 1.0, 20.0, 1e6})
+        for (const bool shrinking : {false, true}) {
+          settings = SolverSettings{};
+          settings.tolerance = 1e-4;
+          settings.working_set = rule;
+          settings.chunk = chunk;
+          settings.cache_bytes = rows * static_cast<double>(n) * sizeof(T);
+          settings.shrinking = shrinking;
+          settings.pair = chunk == 40 ? PairRule::first_order : PairRule::second_order;
+          const Certificate c = run(toy, gram, settings, zeros, nullptr);
+          const bool close =
+              std::fabs(c.objective - reference.objective) <= 1e-6 * (1.0 + reference.objective);
+          CHECK(close);
+          CHECK(c.kkt_gap < 2e-4);
+          if (!close || c.kkt_gap >= 2e-4)
+            std::printf("  %s rule %d chunk %ld rows %g shrinking %d: %.9f against %.9f, gap %g\n",
+                        name, static_cast<int>(rule), static_cast<long>(chunk), rows, shrinking,
+                        c.objective, reference.objective, c.kkt_gap);
+        }
+}
+
+void warm_start_is_cheap() {
+  const Toy toy = make_toy(400, 10.0, 0.5, true, false);
+  const MatrixGram<double> gram(400, toy.k64);
+  SolverSettings settings;
+  settings.tolerance = 1e-6;
+  settings.chunk = 100;
+  DualSolver<double> cold(gram, toy.problem, std::vector<double>(400, 0.0), nullptr, settings,
+                          nullptr);
+  while (cold.round() == Status::running) {
+  }
+  Info info;
+  run(toy, gram, settings, cold.beta(), &info);
+  CHECK(info.iterations <= 5);
+}
+
+}  // namespace
+
+int main() {
+  all_settings(make_toy(300, 1.0, 0.5, true, false), make_toy(300, 1.0, 0.5, true, false).k32, "f32");
+  all_settings(make_toy(300, 10.0, 2.0, true, true), make_toy(300, 10.0, 2.0, true, true).k64, "dup");
+  all_settings(make_toy(300, 1.0, 0.5, false, false), make_toy(300, 1.0, 0.5, false, false).k64,
+               "no bias");
+  warm_start_is_cheap();
+  return kfu_test::report("dual solver");
+}

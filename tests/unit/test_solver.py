@@ -1,0 +1,227 @@
+"""The dual solver against a general QP optimiser and against its own certificate, recomputed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from kfu.kernels import KernelSpec
+from kfu.machines.svc import svc_problem
+from kfu.solvers import SOLVERS, SolverSettings, solve
+from tests.oracles.qp import judge, solve_dual
+
+
+def blobs(n, d, seed, shift=1.0):
+    rng = np.random.default_rng(seed)
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    return rng.normal(size=(n, d)) + shift * np.outer(y, np.ones(d)) / np.sqrt(d), y
+
+
+def rbf(X, gamma):
+    squares = (X * X).sum(axis=1)
+    return np.exp(-gamma * np.maximum(squares[:, None] + squares[None, :] - 2 * X @ X.T, 0.0))
+
+
+def run(X, y, C, *, gamma=0.5, bias=True, start=None, kernel=None, **settings):
+    upper = np.broadcast_to(np.asarray(C, dtype=float), y.shape).copy()
+    problem = svc_problem(y, upper, np.arange(len(y)), bias)
+    spec = kernel or KernelSpec.make("rbf", gamma=gamma)
+    return solve(problem, X, spec, SolverSettings(**settings), start=start), upper
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("C", [0.1, 1.0, 50.0])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_agrees_with_a_general_qp_optimiser(seed, C, bias):
+    X, y = blobs(30, 3, seed)
+    K = rbf(X, 0.5)
+    upper = np.full(30, C)
+    expected = judge(K, y, upper, solve_dual(K, y, upper, bias=bias), 0.0).objective
+    solution, _ = run(X, y, C, bias=bias, tolerance=1e-6)
+    assert solution.info.objective == pytest.approx(expected, rel=2e-5, abs=1e-6)
+    assert solution.info.objective >= expected - 1e-5 * (1 + abs(expected))
+
+
+def test_agrees_with_the_optimiser_on_unequal_costs():
+    X, y = blobs(24, 2, 5)
+    upper = np.random.default_rng(0).uniform(0.0, 3.0, size=24)
+    upper[3] = 0.0
+    K = rbf(X, 0.5)
+    expected = judge(K, y, upper, solve_dual(K, y, upper), 0.0).objective
+    solution, _ = run(X, y, upper, tolerance=1e-6)
+    assert solution.info.objective == pytest.approx(expected, rel=2e-5)
+    assert solution.alpha[3] == 0.0
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_certificate_is_true(solver, bias):
+    X, y = blobs(300, 4, 3)
+    K = rbf(X, 0.5)
+    solution, upper = run(X, y, 2.0, bias=bias, solver=solver, tolerance=1e-4)
+    info = solution.info
+    truth = judge(K, y, upper, solution.alpha, solution.bias, has_bias=bias)
+    assert info.status == "converged"
+    assert info.objective == pytest.approx(truth.objective, rel=1e-10)
+    assert info.kkt_gap == pytest.approx(truth.kkt_gap, abs=1e-9)
+    assert info.kkt_violation == pytest.approx(truth.kkt_violation, abs=1e-9)
+    assert info.duality_gap == pytest.approx(truth.duality_gap, abs=1e-8)
+    assert info.kkt_gap <= 1e-4
+    if bias:
+        assert abs(truth.equality) < 1e-10
+    assert np.all(solution.alpha >= 0)
+    assert np.all(solution.alpha <= upper)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("chunk", [0, 2, 5, 64, 400])
+@pytest.mark.parametrize("rows", [0, 1, 50, 400])
+def test_any_chunk_and_cache_gives_the_same_solution(solver, chunk, rows):
+    X, y = blobs(400, 5, 11)
+    reference, _ = run(X, y, 1.0, tolerance=1e-5, chunk=400)
+    mib = rows * 400 * 4 / 2**20
+    solution, _ = run(X, y, 1.0, tolerance=1e-5, solver=solver, chunk=chunk, cache_mib=mib)
+    assert solution.info.objective == pytest.approx(reference.info.objective, rel=1e-7)
+    assert solution.info.kkt_gap <= 1e-5
+    assert solution.bias == pytest.approx(reference.bias, abs=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["auto", "float32", "float64"])
+@pytest.mark.parametrize("layout", ["dense64", "dense32", "csr64", "csr32"])
+@pytest.mark.parametrize("selection", ["first", "second"])
+def test_layouts_precisions_and_selections_agree(precision, layout, selection):
+    X, y = blobs(250, 6, 2)
+    X = np.where(np.abs(X) < 0.4, 0.0, X).astype(np.float32).astype(np.float64)
+    reference, _ = run(X, y, 1.0, precision="float64", tolerance=1e-5)
+    data = X.astype(np.float32) if layout.endswith("32") else X
+    data = sp.csr_matrix(data) if layout.startswith("csr") else data
+    solution, _ = run(data, y, 1.0, precision=precision, selection=selection, tolerance=1e-5)
+    assert solution.info.status == "converged"
+    assert solution.info.objective == pytest.approx(reference.info.objective, rel=1e-7)
+    assert solution.info.layout == ("csr" if layout.startswith("csr") else "dense")
+
+
+def test_threads_do_not_change_a_bit():
+    X, y = blobs(3000, 10, 4, shift=0.7)
+    one, _ = run(X, y, 1.0, threads=1, chunk=256)
+    two, _ = run(X, y, 1.0, threads=2, chunk=256)
+    assert np.array_equal(one.beta, two.beta)
+    assert one.bias == two.bias
+
+
+def test_shrinking_ends_with_a_full_check():
+    X, y = blobs(3000, 3, 8, shift=2.5)
+    shrunk, upper = run(X, y, 1.0, chunk=60, tolerance=1e-4)
+    full, _ = run(X, y, 1.0, chunk=60, tolerance=1e-4, shrinking=False)
+    assert shrunk.info.shrinks > 0
+    assert full.info.shrinks == 0
+    assert shrunk.info.objective == pytest.approx(full.info.objective, rel=1e-7)
+    truth = judge(rbf(X, 0.5), y, upper, shrunk.alpha, shrunk.bias)
+    assert truth.kkt_gap <= 1e-4
+
+
+def test_a_warm_start_is_recognised_as_optimal():
+    X, y = blobs(500, 4, 1)
+    cold, _ = run(X, y, 5.0, tolerance=1e-5, precision="float64")
+    warm, _ = run(X, y, 5.0, tolerance=1e-5, start=cold.beta, precision="float64")
+    assert warm.info.iterations == 0
+    assert np.array_equal(warm.beta, cold.beta)
+
+
+def test_a_warm_start_from_elsewhere_reaches_the_same_optimum():
+    X, y = blobs(500, 4, 1)
+    cold, _ = run(X, y, 5.0, tolerance=1e-5)
+    weaker, _ = run(X, y, 1.0, tolerance=1e-3)
+    warm, _ = run(X, y, 5.0, tolerance=1e-5, start=weaker.beta)
+    assert warm.info.objective == pytest.approx(cold.info.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["svmfu", "smo"])
+def test_duplicates_with_opposite_labels(solver):
+    X, y = blobs(100, 2, 6)
+    X = np.vstack([X, X])
+    y = np.concatenate([y, -y])
+    solution, upper = run(X, y, 10.0, solver=solver, tolerance=1e-4)
+    truth = judge(rbf(X, 0.5), y, upper, solution.alpha, solution.bias)
+    assert solution.info.status == "converged"
+    assert truth.kkt_gap <= 1e-4
+
+
+def test_large_cost_needs_refinement_and_gets_it():
+    X, y = blobs(400, 3, 9, shift=0.5)
+    solution, upper = run(X, y, 1e5, gamma=0.05, tolerance=1e-3)
+    truth = judge(rbf(X, 0.05), y, upper, solution.alpha, solution.bias)
+    assert solution.info.status == "converged"
+    assert truth.kkt_gap <= 1e-3 * (1 + 1e-6)
+
+
+def test_tight_tolerances_are_reached():
+    X, y = blobs(400, 3, 9)
+    for tolerance in (1e-6, 1e-8):
+        solution, upper = run(X, y, 1.0, tolerance=tolerance)
+        truth = judge(rbf(X, 0.5), y, upper, solution.alpha, solution.bias)
+        assert solution.info.status == "converged"
+        assert truth.kkt_gap <= 1.01 * tolerance
+
+
+def test_iteration_and_time_limits_keep_a_feasible_point():
+    X, y = blobs(600, 3, 2, shift=0.3)
+    solution, upper = run(X, y, 100.0, max_iterations=50, tolerance=1e-6)
+    assert solution.info.status == "max_iterations"
+    assert solution.info.iterations == 50
+    assert abs(y @ solution.alpha) < 1e-9
+    assert solution.info.kkt_gap > 1e-6
+    timed, _ = run(X, y, 100.0, max_seconds=1e-9, tolerance=1e-9, chunk=50)
+    assert timed.info.status == "max_seconds"
+
+
+def test_progress_can_stop_the_run():
+    X, y = blobs(600, 3, 2, shift=0.3)
+    upper = np.full(600, 10.0)
+    problem = svc_problem(y, upper, np.arange(600), True)
+    seen = []
+
+    def stop_after_two(state):
+        seen.append((state.round, state.gap, state.n_sv))
+        return len(seen) == 2
+
+    spec = KernelSpec.make("rbf", gamma=0.5)
+    solution = solve(problem, X, spec, SolverSettings(chunk=20), progress=stop_after_two)
+    assert solution.info.status == "interrupted"
+    assert len(seen) == 2
+    assert seen[1][0] > seen[0][0]
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_the_linear_kernel_through_its_weights(layout):
+    X, y = blobs(700, 8, 3)
+    K = X @ X.T
+    data = sp.csr_matrix(X) if layout == "csr" else X
+    kernel = KernelSpec.make("linear")
+    solution, upper = run(data, y, 0.5, kernel=kernel, chunk=100, tolerance=1e-5)
+    truth = judge(K, y, upper, solution.alpha, solution.bias)
+    assert truth.kkt_gap <= 1.01e-5
+    assert solution.info.objective == pytest.approx(truth.objective, rel=1e-10)
+
+
+def test_an_indefinite_kernel_ends_with_an_honest_certificate():
+    X, y = blobs(200, 3, 4)
+    kernel = KernelSpec.make("sigmoid", gamma=1.0, coef0=-1.0)
+    solution, upper = run(X, y, 1.0, kernel=kernel)
+    truth = judge(np.tanh(X @ X.T - 1.0), y, upper, solution.alpha, solution.bias)
+    assert solution.info.kkt_gap == pytest.approx(truth.kkt_gap, abs=1e-9)
+    assert solution.info.status in ("converged", "stalled")
+    if solution.info.status == "converged":
+        assert truth.kkt_gap <= 1e-3
+
+
+def test_no_unbounded_support_vector_gives_the_middle_of_the_interval():
+    X = np.array([[-1.0], [1.0]])
+    y = np.array([-1.0, 1.0])
+    solution, upper = run(X, y, 0.01, tolerance=1e-6)
+    assert solution.info.n_usv == 0
+    low, high = solution.info.bias_interval
+    assert low < high
+    assert solution.bias == pytest.approx(0.5 * (low + high))
+    assert judge(rbf(X, 0.5), y, upper, solution.alpha, solution.bias).kkt_violation < 1e-6
