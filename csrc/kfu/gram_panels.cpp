@@ -18,6 +18,7 @@ namespace {
 
 constexpr Index cache_bytes = Index{256} << 10;      // of panels that a task works on
 constexpr Index row_batch_bytes = Index{4} << 20;    // of packed rows
+constexpr Index spread_groups = 4;                   // registers of rows worth spreading out
 constexpr double parallel_work = 1.5e6;              // multiply-adds worth a parallel region
 
 /// Memory of one call: rows packed once, and a scratch per thread. Kept for the next call.
@@ -25,6 +26,7 @@ template <class T>
 struct Workspace {
   std::vector<Buffer<T>> packed, norms;  // per channel
   std::vector<std::vector<SparseRow<T>>> sparse;
+  std::vector<std::vector<T>> spread;  // 0 between calls
   std::vector<Buffer<T>> tiles, expanded, values;  // per thread
   std::vector<std::vector<std::int32_t>> compact;
   std::vector<Buffer<std::int32_t>> indices;
@@ -83,6 +85,8 @@ class PanelGram final : public Gram<T> {
                     std::vector<RowSide<T>>& sides) const;
   void prepare_scratch(const PanelColumns<T>& columns, bool is_expanded, int threads,
                        Workspace<T>& space) const;
+  void spread_rows(const Index* points, Index n_rows, int n_spread, bool is_erasing,
+                   Workspace<T>& space, std::vector<RowSide<T>>& sides) const;
   PanelScratch<T> scratch_of(Workspace<T>& space, int thread) const;
 
   std::unique_ptr<Workspace<T>> take_workspace() const;
@@ -119,16 +123,15 @@ void PanelGram<T>::diagonal(double* out) const {
   const Index depth = data_.is_csr ? 0 : program_.total_depth();
   const bool is_large = data_.n * (depth + 16) > 1000000;
   const int threads = is_large ? threads_ : 1;
-  const Index size = (2 * plan_.n_channels + 3) * tile_capacity + depth;
+  const Index size = (plan_.n_channels + 3) * tile_capacity + depth;
   Buffer<T> work(threads * size);
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (Index b = 0; b < n_blocks; ++b) {
     T* statistics = work.data() + omp_get_thread_num() * size;
-    T* values = statistics + plan_.n_channels * tile_capacity;
-    T* tiles = values + tile_capacity;
-    T* point = tiles + 2 * tile_capacity;
+    T* tiles = statistics + plan_.n_channels * tile_capacity;
+    T* point = tiles + 3 * tile_capacity;
     const Index begin = b * tile_capacity, end = std::min(data_.n, begin + tile_capacity);
-    std::fill(statistics, values, T(0));
+    std::fill(statistics, tiles, T(0));
     for (int c = 0; c < plan_.n_channels; ++c) {
       const Statistic statistic = plan_.channels[c].statistic;
       if (statistic != Statistic::dot && statistic != Statistic::min_sum) continue;  // a distance
@@ -136,7 +139,7 @@ void PanelGram<T>::diagonal(double* out) const {
         statistics[c * tile_capacity + (i - begin)] = points_.self_sum(c, i, point);
       }
     }
-    ops_.apply(plan_, statistics, values, tiles);
+    const T* values = ops_.apply(plan_, statistics, tiles);
     for (Index i = begin; i < end; ++i) out[i] = static_cast<double>(values[i - begin]);
   }
 }
@@ -203,6 +206,26 @@ void PanelGram<T>::prepare_rows(const Index* points, Index n_rows, Workspace<T>&
     space.norms[c].resize(n_rows);
     for (Index r = 0; r < n_rows; ++r) space.norms[c][r] = points_.norm(channel, points[r]);
     sides[c].norms = space.norms[c].data();
+  }
+}
+
+/// Spreads the rows as [feature][n_spread], or removes them again.
+template <class T>
+void PanelGram<T>::spread_rows(const Index* points, Index n_rows, int n_spread, bool is_erasing,
+                               Workspace<T>& space, std::vector<RowSide<T>>& sides) const {
+  space.spread.resize(program_.specs.size());
+  for (std::size_t c = 0; c < program_.specs.size(); ++c) {
+    std::vector<T>& spread = space.spread[c];
+    const auto size = static_cast<std::size_t>(data_.d * n_spread);
+    if (spread.size() < size) spread.resize(size, T(0));
+    for (Index r = 0; r < n_rows; ++r) {
+      const SparseRow<T> row = points_.sparse(static_cast<Index>(c), points[r]);
+      for (Index e = 0; e < row.count; ++e) {
+        spread[static_cast<std::size_t>(row.indices[e] * Index{n_spread} + r)] =
+            is_erasing ? T(0) : row.values[e];
+      }
+    }
+    sides[c].spread = spread.data();
   }
 }
 
@@ -279,23 +302,29 @@ void PanelGram<T>::run(const Index* points, Index n_rows, const ColumnSet& colum
   const std::vector<ColumnSide<T>> column_sides = set.sides();
   std::vector<RowSide<T>> row_sides(program_.specs.size());
   std::unique_ptr<Workspace<T>> space = take_workspace();
-  const Index step = batch_rows();
+  const bool is_expanded = column_sides[0].panels != nullptr;
+  const bool is_spread = data_.is_csr && !is_expanded && n_rows <= spread_groups * ops_.lanes;
+  const Index step = is_spread ? ops_.lanes : batch_rows();
   for (Index begin = 0; begin < n_rows; begin += step) {
     const Index count = std::min(step, n_rows - begin);
     const int threads = threads_for(count, last - first);
     prepare_rows(points + begin, count, *space, row_sides);
-    prepare_scratch(set, column_sides[0].panels != nullptr, threads, *space);
+    prepare_scratch(set, is_expanded || is_spread, threads, *space);
+    const int n_spread = !is_spread ? 0 : count == 1 ? 1 : ops_.lanes;
+    if (is_spread) spread_rows(points + begin, count, n_spread, false, *space, row_sides);
     PanelJob<T> job;
     job.plan = &plan_;
     job.rows = row_sides.data();
     job.columns = column_sides.data();
     job.n_rows = count;
+    job.n_spread = n_spread;
     job.first = first;
     job.last = last;
     job.sink = sink;
     if (sink.out) job.sink.out = sink.out + begin;
     if (sink.coef) job.sink.coef = sink.coef + begin * sink.n_outputs;
     run_batch(job, threads, *space);
+    if (is_spread) spread_rows(points + begin, count, n_spread, true, *space, row_sides);
   }
   return_workspace(std::move(space));
 }

@@ -6,9 +6,10 @@
 //   dense columns   panel p of a channel holds slots [p·width, (p+1)·width) as [feature][width]
 //   dense rows      packed in groups of R rows as [feature][R]; a group starting at row r begins at
 //                   r · depth. Group sizes follow from the number of rows alone (group_size()).
-//   sparse rows     SparseRow references
-//   sparse columns  either dense panels as above (expanded), or SparseRow references that a block
-//                   expands into scratch memory, with the features renumbered when there are many
+//   sparse rows     SparseRow references; or, for a few rows, spread out as [feature][rows]
+//   sparse columns  dense panels as above (expanded), or SparseRow references. The latter are met
+//                   entry by entry by spread rows; otherwise a block expands them into scratch
+//                   memory, with the features renumbered when there are many.
 //
 // Every value is a chain of operations over the features in increasing order within one lane, so it
 // does not depend on group sizes, slots or threads.
@@ -79,8 +80,9 @@ struct Plan {
 template <class T>
 struct RowSide {
   const T* packed = nullptr;              ///< dense
-  const SparseRow<T>* sparse = nullptr;   ///< sparse
-  const T* norms = nullptr;               ///< where factor ≠ 0
+  const SparseRow<T>* sparse = nullptr;  ///< sparse
+  const T* spread = nullptr;             ///< sparse, PanelJob::n_spread > 0
+  const T* norms = nullptr;              ///< where factor ≠ 0
 };
 
 /// The columns of a call, in one channel.
@@ -109,12 +111,14 @@ struct PanelJob {
   const RowSide<T>* rows = nullptr;       ///< per channel
   const ColumnSide<T>* columns = nullptr;  ///< per channel
   Index n_rows = 0;
+  int n_spread = 0;           ///< rows are spread as [feature][n_spread]: 1 or PanelOps::lanes
   Index first = 0, last = 0;  ///< slots wanted
   Sink<T> sink;
 };
 
-/// Values of one tile in any layout.
-inline constexpr int tile_capacity = 256;
+/// Values that go through sum, kernel function and consumer together; they stay in the first-level
+/// cache.
+inline constexpr int tile_capacity = 1024;
 
 /// Memory of one thread.
 template <class T>
@@ -137,12 +141,13 @@ struct PanelOps {
                 const PanelScratch<T>& scratch);
   /// The sum of a point with itself: the chain that a tile would compute.
   T (*self_sum)(Statistic statistic, bool is_sparse, const T* values, Index count);
-  /// values[k] = kernel value where channel c has the statistic statistics[c · tile_capacity + k],
-  /// for k < tile_capacity.
-  void (*apply)(const Plan<T>& plan, const T* statistics, T* values, T* tiles);
+  /// The kernel values where channel c has the statistics [c · tile_capacity + k], for
+  /// k < tile_capacity. `work` has room for three tiles; the statistics are used up.
+  const T* (*apply)(const Plan<T>& plan, T* statistics, T* work);
   void (*exp)(const T* x, Index count, T* y);
   void (*tanh)(const T* x, Index count, T* y);
   int row_group;  ///< rows of a full dense group
+  int lanes;      ///< values in a register
 };
 
 /// Size of the group that starts when `remaining` rows are left.
@@ -158,6 +163,18 @@ struct PanelTables {
   static const PanelOps<T>* avx2();
   static const PanelOps<T>* avx512();
 };
+template <>
+const PanelOps<float>* PanelTables<float>::baseline();
+template <>
+const PanelOps<double>* PanelTables<double>::baseline();
+template <>
+const PanelOps<float>* PanelTables<float>::avx2();
+template <>
+const PanelOps<double>* PanelTables<double>::avx2();
+template <>
+const PanelOps<float>* PanelTables<float>::avx512();
+template <>
+const PanelOps<double>* PanelTables<double>::avx512();
 
 /// The one in use for `simd`; throws std::invalid_argument when this processor lacks it.
 template <class T>

@@ -16,23 +16,23 @@
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 namespace kfu {
-namespace avx2 {
+namespace panel_avx2 {
 #include "kfu/panel_impl.inc"
 
 static constexpr PanelOps<float> float_ops = make_ops<float>(Simd::avx2);
 static constexpr PanelOps<double> double_ops = make_ops<double>(Simd::avx2);
-}  // namespace avx2
+}  // namespace panel_avx2
 }  // namespace kfu
 #pragma GCC pop_options
 
 namespace kfu {
 template <>
 const PanelOps<float>* PanelTables<float>::avx2() {
-  return &avx2::float_ops;
+  return &panel_avx2::float_ops;
 }
 template <>
 const PanelOps<double>* PanelTables<double>::avx2() {
-  return &avx2::double_ops;
+  return &panel_avx2::double_ops;
 }
 }  // namespace kfu
 #else

@@ -16,23 +16,23 @@
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,avx512f,avx512dq,avx512vl,avx512bw")
 namespace kfu {
-namespace avx512 {
+namespace panel_avx512 {
 #include "kfu/panel_impl.inc"
 
 static constexpr PanelOps<float> float_ops = make_ops<float>(Simd::avx512);
 static constexpr PanelOps<double> double_ops = make_ops<double>(Simd::avx512);
-}  // namespace avx512
+}  // namespace panel_avx512
 }  // namespace kfu
 #pragma GCC pop_options
 
 namespace kfu {
 template <>
 const PanelOps<float>* PanelTables<float>::avx512() {
-  return &avx512::float_ops;
+  return &panel_avx512::float_ops;
 }
 template <>
 const PanelOps<double>* PanelTables<double>::avx512() {
-  return &avx512::double_ops;
+  return &panel_avx512::double_ops;
 }
 }  // namespace kfu
 #else

@@ -9,21 +9,21 @@
 #define KFU_MAX_GROUP 6
 
 namespace kfu {
-namespace baseline {
+namespace panel_baseline {
 #include "kfu/panel_impl.inc"
 
 static constexpr PanelOps<float> float_ops = make_ops<float>(Simd::baseline);
 static constexpr PanelOps<double> double_ops = make_ops<double>(Simd::baseline);
-}  // namespace baseline
+}  // namespace panel_baseline
 }  // namespace kfu
 
 namespace kfu {
 template <>
 const PanelOps<float>* PanelTables<float>::baseline() {
-  return &baseline::float_ops;
+  return &panel_baseline::float_ops;
 }
 template <>
 const PanelOps<double>* PanelTables<double>::baseline() {
-  return &baseline::double_ops;
+  return &panel_baseline::double_ops;
 }
 }  // namespace kfu

@@ -96,11 +96,7 @@ Program<T> make_program(const Kernel& kernel, const DataView& data) {
         ++c;
       }
       if (c == origin.size()) {
-        ChannelSpec spec;
-        spec.statistic = statistic;
-        spec.factor = factor_of(statistic, data.is_csr);
-        spec.depth = data.d;
-        spec.scale = leaf.scale;
+        ChannelSpec spec{statistic, factor_of(statistic, data.is_csr), data.d, {}, {}, leaf.scale};
         if (statistic == Statistic::sqdist && !data.is_csr) spec.mean = mean_of(data);
         if (!data.is_csr) select_features(spec);
         program.channels.push_back({statistic, static_cast<T>(spec.factor), spec.depth});

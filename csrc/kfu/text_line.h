@@ -46,8 +46,7 @@ class LineParser {
       : text_(text), block_(block), options_(options), rows_(rows), store_(store) {}
 
   BlockResult parse() {
-    const char* p = text_;
-    if (block_.begin == 0 && starts_with_mark(p)) p += 3;
+    const char* p = block_.begin == 0 ? skip_mark(text_) : text_;
     for (line_ = 0; line_ < block_.lines; ++line_) {
       while (is_blank(*p)) ++p;
       if (*p != '\n' && *p != '#' && !parse_example(&p)) break;
@@ -59,10 +58,6 @@ class LineParser {
   }
 
  private:
-  static bool starts_with_mark(const char* p) {  // byte order mark of UTF-8
-    return p[0] == '\xef' && p[1] == '\xbb' && p[2] == '\xbf';
-  }
-
   bool parse_example(const char** cursor) {
     const int64_t row = block_.first_line + result_.rows;
     if (!parse_label(cursor, row)) return false;
@@ -205,9 +200,9 @@ class LineParser {
   }
 
   bool fail_order(const char* token, int64_t index, int64_t previous) {
-    const Fault fault =
-        index == 0 && previous == 0 && options_.base == IndexBase::kOne ? Fault::kZeroIndex
-                                                                        : Fault::kIndexOrder;
+    const Fault fault = index == 0 && previous == 0 && options_.base == IndexBase::kOne
+                            ? Fault::kZeroIndex
+                            : Fault::kIndexOrder;
     return fail(fault, token, token_end(token), index, previous);
   }
 
@@ -236,7 +231,9 @@ class LineParser {
   }
 
   int64_t line_number() const { return block_.first_line + line_ + 1; }
-  int64_t offset_of(const char* p) const { return static_cast<int64_t>(block_.begin) + (p - text_); }
+  int64_t offset_of(const char* p) const {
+    return static_cast<int64_t>(block_.begin) + (p - text_);
+  }
 
   const char* text_;
   const Block& block_;

@@ -56,7 +56,7 @@ struct Summary {
   Error error;
   int64_t n_rows = 0;
   int64_t n_entries = 0;
-  int64_t max_index = -1;       // largest index as written, -1 without features
+  int64_t max_index = -1;  // largest index as written, -1 without features
   bool has_zero_index = false;
   bool has_string_labels = false;
   bool has_cost = false;

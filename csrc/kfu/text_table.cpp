@@ -33,7 +33,7 @@ class TableParser {
         out_(out + block.first_line * width_) {}
 
   TableSummary parse() {
-    const char* p = text_;
+    const char* p = block_.begin == 0 ? skip_mark(text_) : text_;
     for (line_ = 0; line_ < block_.lines; ++line_) {
       const char* start = p;
       while (is_blank(*start)) ++start;
@@ -155,7 +155,7 @@ class TableParser {
       p = cell.next + 1;
       ++n_fields;
     }
-    summary_.error = {Fault::kFieldCount, line_number(), offset_of(start), 0,
+    summary_.error = {Fault::kFieldCount, line_number(),    offset_of(start), 0,
                       n_fields,           options_.n_fields};
     return false;
   }
@@ -171,7 +171,9 @@ class TableParser {
     return p;
   }
   int64_t line_number() const { return block_.first_line + line_ + 1; }
-  int64_t offset_of(const char* p) const { return static_cast<int64_t>(block_.begin) + (p - text_); }
+  int64_t offset_of(const char* p) const {
+    return static_cast<int64_t>(block_.begin) + (p - text_);
+  }
 
   const char* text_;
   const Block& block_;
@@ -226,9 +228,9 @@ TableSummary parse_table(const char* data, const Blocks& blocks, const TableOpti
   return summary;
 }
 
-template TableSummary parse_table(const char*, const Blocks&, const TableOptions&,
-                                  const RowArrays&, float*);
-template TableSummary parse_table(const char*, const Blocks&, const TableOptions&,
-                                  const RowArrays&, double*);
+template TableSummary parse_table(const char*, const Blocks&, const TableOptions&, const RowArrays&,
+                                  float*);
+template TableSummary parse_table(const char*, const Blocks&, const TableOptions&, const RowArrays&,
+                                  double*);
 
 }  // namespace kfu::text

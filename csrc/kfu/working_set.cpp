@@ -56,11 +56,14 @@ std::vector<Index> first_chunk(const WorkingSetView& v) {
   return chosen;
 }
 
-// Adds the maximal violating pair where a rule left it out.
-void include_pair(const WorkingSetView& v, std::vector<Index>& add) {
-  for (const Index k : {v.ends.up, v.ends.low})
-    if (k >= 0 && v.slot_of[k] < 0 && std::find(add.begin(), add.end(), k) == add.end())
-      add.insert(add.begin(), k);
+// Puts the members of the maximal violating pair that are outside the chunk at the head of `add`,
+// where no later cut can reach them.
+void lead_with_pair(const WorkingSetView& v, std::vector<Index>& add) {
+  for (const Index k : {v.ends.up, v.ends.low}) {
+    if (k < 0 || v.slot_of[k] >= 0) continue;
+    add.erase(std::remove(add.begin(), add.end(), k), add.end());
+    add.insert(add.begin(), k);
+  }
 }
 
 // Slots to give up so that `wanted` places find room: bounded variables before unbounded ones, among
@@ -125,7 +128,7 @@ WorkingSetEdit WorkingSetSelector::svmfu(const WorkingSetView& v) {
   WorkingSetEdit edit;
   if (v.chunk.empty()) {
     edit.add = first_chunk(v);
-    include_pair(v, edit.add);
+    lead_with_pair(v, edit.add);
     if (static_cast<Index>(edit.add.size()) > v.capacity) edit.add.resize(v.capacity);
     return edit;
   }
@@ -135,7 +138,7 @@ WorkingSetEdit WorkingSetSelector::svmfu(const WorkingSetView& v) {
   for (Index k = 0; k < v.n_active; ++k)
     if (v.slot_of[k] < 0 && satisfaction(v, k, theta) < -0.25 * v.tolerance) edit.add.push_back(k);
   keep_smallest(edit.add, room, [&](Index k) { return satisfaction(v, k, theta); });
-  include_pair(v, edit.add);
+  lead_with_pair(v, edit.add);
   if (static_cast<Index>(edit.add.size()) > v.capacity) edit.add.resize(v.capacity);
   edit.evict = evict_most_satisfied(v, static_cast<Index>(edit.add.size()));
   edit.add.resize(std::min(edit.add.size(), edit.evict.size() + static_cast<std::size_t>(empty)));
@@ -160,7 +163,7 @@ WorkingSetEdit WorkingSetSelector::osuna(const WorkingSetView& v) {
   WorkingSetEdit edit;
   if (v.chunk.empty()) {
     edit.add = first_chunk(v);
-    include_pair(v, edit.add);
+    lead_with_pair(v, edit.add);
     if (static_cast<Index>(edit.add.size()) > v.capacity) edit.add.resize(v.capacity);
     return edit;
   }
@@ -172,7 +175,7 @@ WorkingSetEdit WorkingSetSelector::osuna(const WorkingSetView& v) {
     if (v.slot_of[cursor_] < 0 && satisfaction(v, cursor_, theta) < -0.25 * v.tolerance)
       edit.add.push_back(cursor_);
   }
-  include_pair(v, edit.add);
+  lead_with_pair(v, edit.add);
   const Index empty = v.capacity - static_cast<Index>(v.chunk.size());
   edit.evict = evict_most_satisfied(v, static_cast<Index>(edit.add.size()));
   edit.add.resize(std::min(edit.add.size(), edit.evict.size() + static_cast<std::size_t>(empty)));
