@@ -6,7 +6,8 @@ and no -ffast-math; the files csrc/kfu/*_avx2.cpp and *_avx512.cpp select their 
 with pragmas and are chosen at run time, so one wheel serves every x86-64 machine.
 
 Environment:
-    KFU_ONLY=_reader,_gram   build only these extension modules (for development)
+    KFU_ONLY=_reader,_gram   build only these extension modules (for development); "none" builds
+                             nothing (the Makefile installs with it and builds in place after)
     KFU_CXXFLAGS="..."       extra compiler and linker flags (the sanitizer build uses it)
 """
 
@@ -86,6 +87,8 @@ def extension(name: str, patterns: list[str]) -> Extension:
 
 def extensions() -> list[Extension]:
     only = [name for name in os.environ.get("KFU_ONLY", "").split(",") if name]
+    if only == ["none"]:
+        return []
     chosen = only or [name for name in MODULES if Path(f"kfu/{name}.pyx").exists()]
     built = [extension(name, MODULES[name]) for name in chosen]
     core_of = {ext.name: ext.core_sources for ext in built}

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from kfu.model import Model
     from kfu.scale import Scaler
 
+    # The compiled modules have no stubs.
+    _gram: Any
+    _reader: Any
+    _solver: Any
+
 # Public name -> "module:name".
 _EXPORTS = {
     "SVC": "kfu.estimators:SVC",
@@ -64,14 +69,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    try:
-        module, _, attribute = _EXPORTS[name].partition(":")
-    except KeyError:
-        raise AttributeError(f"module 'kfu' has no attribute '{name}'") from None
-    value = getattr(importlib.import_module(module), attribute)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # type checkers take the imports above, and find what is missing
+
+    def __getattr__(name: str) -> Any:
+        try:
+            module, _, attribute = _EXPORTS[name].partition(":")
+        except KeyError:
+            raise AttributeError(f"module 'kfu' has no attribute '{name}'") from None
+        value = getattr(importlib.import_module(module), attribute)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

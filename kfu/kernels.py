@@ -14,91 +14,41 @@ Forms accepted by `KernelSpec.from_dict` (and so in YAML and in model files)::
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 
-from kfu import _gram
 from kfu.errors import DataError, SettingsError
+from kfu.kernel_data import GAMMA_RULES, psd_report, suggest_gamma
+from kfu.kernel_registry import (
+    ALIASES,
+    CHECKS,
+    KERNELS,
+    SHORTHANDS,
+    KernelEntry,
+    kernel_name,
+    nearest,
+    positive,
+)
+
+__all__ = [
+    "ALIASES",
+    "KERNELS",
+    "SHORTHANDS",
+    "KernelEntry",
+    "KernelForm",
+    "KernelSpec",
+    "LeafPart",
+    "kernel_name",
+    "psd_report",
+    "suggest_gamma",
+]
 
 COMBINATIONS = ("sum", "product")
-
-
-@dataclass(frozen=True)
-class KernelEntry:
-    """One kernel of the compiled list."""
-
-    name: str
-    formula: str
-    parameters: dict[str, Any]  # name -> default; None = derived from the data
-    is_per_feature: bool  # gamma is one value per feature
-    needs_non_negative: bool
-    is_psd: bool  # positive semidefinite whenever coef0 >= 0
-    aliases: tuple[str, ...] = ()
-
-    @property
-    def is_precomputed(self) -> bool:
-        return self.name == "precomputed"
-
-
-ALIASES = {
-    "polynomial": "poly",
-    "gaussian": "rbf",
-    "laplace": "laplacian",
-    "tanh": "sigmoid",
-    "rational-quadratic": "rational",
-    "chi-squared": "chi2",
-    "histogram": "intersection",
-    "histogram-intersection": "intersection",
-    "ard": "rbf-ard",
-}
-
-DEFAULTS = {"gamma": None, "coef0": 0.0, "degree": 3}
-
-# Shorthands that become parameters: kernel -> {shorthand: (parameter, conversion)}.
-SHORTHANDS = {"rbf": {"sigma": ("gamma", lambda sigma: 1.0 / (2.0 * sigma * sigma))}}
-
-
-def _read_table() -> dict[str, KernelEntry]:
-    kernels = {}
-    for row in _gram.kernel_table():
-        if row["is_internal"]:
-            continue
-        names = [name for name in ("gamma", "coef0", "degree") if row[f"has_{name}"]]
-        kernels[row["name"]] = KernelEntry(
-            name=row["name"],
-            formula=row["formula"],
-            parameters={name: DEFAULTS[name] for name in names},
-            is_per_feature=row["is_per_feature"],
-            needs_non_negative=row["needs_non_negative"],
-            is_psd=row["is_psd"],
-            aliases=tuple(alias for alias, name in ALIASES.items() if name == row["name"]),
-        )
-    return kernels
-
-
-KERNELS: dict[str, KernelEntry] = _read_table()
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """" (did you mean ...?)" with the closest known word, or the list of them."""
-    known = sorted(known)
-    close = difflib.get_close_matches(str(word), known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known) or 'none'}"
-
-
-def kernel_name(name: str) -> str:
-    """The registry name of a kernel or of an alias."""
-    name = ALIASES.get(name, name)
-    if name not in KERNELS:
-        raise SettingsError(f"unknown kernel {name!r}; {nearest(name, [*KERNELS, *ALIASES])}")
-    return name
 
 
 @dataclass(frozen=True)
@@ -155,13 +105,13 @@ class KernelSpec:
                 target, convert = shorthands[key]
                 if params.get(target) is not None:
                     raise SettingsError(f"kernel {name}: give either {key} or {target}, not both")
-                values[target] = convert(_positive(name, key, value))
+                values[target] = convert(positive(name, key, value))
             elif key not in values:
                 hint = nearest(key, [*values, *shorthands])
                 raise SettingsError(f"kernel {name} has no parameter {key!r}; {hint}")
             elif value is not None:
-                values[key] = _CHECKS[key](entry, value)
-        return KernelSpec(name, values, weight=_positive("weights", "weight", weight))
+                values[key] = CHECKS[key](entry, value)
+        return KernelSpec(name, values, weight=positive("weights", "weight", weight))
 
     @staticmethod
     def combine(kind: str, parts: Iterable[KernelSpec], weight: float = 1.0) -> KernelSpec:
@@ -171,7 +121,7 @@ class KernelSpec:
         parts = tuple(parts)
         if not parts:
             raise SettingsError(f"a {kind} of kernels needs at least one part")
-        spec = KernelSpec(kind, {}, parts, _positive("weights", "weight", weight))
+        spec = KernelSpec(kind, {}, parts, positive("weights", "weight", weight))
         if any(KERNELS[leaf.name].is_precomputed for leaf in spec.leaves()):
             raise SettingsError("a precomputed kernel cannot be combined with others")
         return spec
@@ -267,7 +217,7 @@ class KernelSpec:
             return self
         gamma, d = self.params["gamma"], X.shape[1]
         if gamma is None or isinstance(gamma, str):
-            gamma = _GAMMA_RULES[gamma or "auto"](X)
+            gamma = GAMMA_RULES[gamma or "auto"](X)
         if KERNELS[self.name].is_per_feature:
             if not isinstance(gamma, tuple):
                 gamma = (float(gamma),) * d
@@ -380,53 +330,6 @@ def _leaf_derivative(leaf: LeafPart, name: str) -> tuple[LeafPart, ...]:
     return (replace(leaf, form="slope"), LeafPart(share, f"{leaf.path}{name}", scale=only))
 
 
-# -- parameter values ---------------------------------------------------------------------------
-
-
-def _number(kernel: str, key: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise SettingsError(f"{kernel}: {key} is {value!r}; a number is needed") from None
-    if not math.isfinite(number):
-        raise SettingsError(f"{kernel}: {key} is {value!r}; a finite number is needed")
-    return number
-
-
-def _positive(kernel: str, key: str, value: Any) -> float:
-    number = _number(kernel, key, value)
-    if number <= 0.0:
-        raise SettingsError(f"{kernel}: {key} is {value!r}; it must be greater than 0")
-    return number
-
-
-def _gamma(entry: KernelEntry, value: Any) -> float | str | tuple[float, ...]:
-    if isinstance(value, str) and value in _GAMMA_RULES:
-        return value
-    if isinstance(value, list | tuple | np.ndarray):
-        if not entry.is_per_feature:
-            remedy = "choose rbf-ard or poly-ard for one gamma per feature"
-            raise SettingsError(f"kernel {entry.name}: gamma is a list; {remedy}")
-        return tuple(_positive(f"kernel {entry.name}", "gamma", g) for g in value)
-    return _positive(f"kernel {entry.name}", "gamma", value)
-
-
-def _degree(entry: KernelEntry, value: Any) -> int:
-    number = _number(f"kernel {entry.name}", "degree", value)
-    if number != int(number) or not 1 <= number <= 1000:
-        raise SettingsError(
-            f"kernel {entry.name}: degree is {value!r}; an integer from 1 to 1000 is needed"
-        )
-    return int(number)
-
-
-def _coef0(entry: KernelEntry, value: Any) -> float:
-    return _number(f"kernel {entry.name}", "coef0", value)
-
-
-_CHECKS = {"gamma": _gamma, "coef0": _coef0, "degree": _degree}
-
-
 def _short(value: Any) -> str:
     if isinstance(value, tuple):
         shown = ", ".join(f"{v:g}" for v in value[:3])
@@ -434,81 +337,12 @@ def _short(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-# -- gamma from data ----------------------------------------------------------------------------
-
-
-def _sample(X: Any, size: int, seed: int) -> Any:
-    if X.shape[0] <= size:
-        return X
-    rows = np.random.default_rng(seed).choice(X.shape[0], size, replace=False)
-    return X[np.sort(rows)]
-
-
-def suggest_gamma(X: Any, sample: int = 500, seed: int = 0) -> float:
-    """1 / median squared distance of the points of a sample (the median heuristic).
-
-    Pairs of equal points are left out; without any two different points, 1 / n_features.
-    """
-    points = _sample(X, sample, seed)
-    points = points.toarray() if scipy.sparse.issparse(points) else np.asarray(points, float)
-    points = np.asarray(points, dtype=np.float64) - points.mean(axis=0)
-    norms = np.einsum("ij,ij->i", points, points)
-    distances = norms[:, None] + norms[None, :] - 2.0 * (points @ points.T)
-    pairs = distances[np.triu_indices(len(points), 1)]
-    pairs = pairs[pairs > 1e-12 * max(float(norms.max(initial=0.0)), 1e-300)]
-    return 1.0 / float(np.median(pairs)) if pairs.size else _gamma_auto(X)
-
-
-def _gamma_auto(X: Any) -> float:
-    return 1.0 / max(X.shape[1], 1)
-
-
-def _gamma_scale(X: Any) -> float:
+def _first_negative_row(X: Any) -> int | None:
+    """Number of the first row with a negative entry."""
     if scipy.sparse.issparse(X):
-        variance = float(X.multiply(X).mean() - X.mean() ** 2)
-    else:
-        variance = float(np.var(X))
-    return _gamma_auto(X) / variance if variance > 0.0 else 1.0
-
-
-_GAMMA_RULES = {"auto": _gamma_auto, "scale": _gamma_scale, "median": suggest_gamma}
-
-
-# -- diagnostics --------------------------------------------------------------------------------
-
-
-def psd_report(
-    X: Any, spec: KernelSpec, sample: int = 500, seed: int = 0
-) -> dict[str, float | int | bool | str]:
-    """Eigenvalues of the kernel matrix on a sample: is it positive semidefinite, how rich is it?
-
-    `effective_rank` is (Σλ)² / Σλ² over the positive eigenvalues; `is_psd` allows negative
-    eigenvalues of rounding size (n · ε · largest magnitude).
-    """
-    if spec.is_precomputed:
-        n = min(X.shape)
-        rows = np.sort(np.random.default_rng(seed).permutation(n)[:sample])
-        matrix = X[rows][:, rows]
-        K = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
-        K = K.astype(np.float64)
-    else:
-        points = _sample(X, sample, seed)
-        K = _gram.Gram(points, spec.resolve(X), "float64").block()
-    asymmetry = float(np.abs(K - K.T).max(initial=0.0))
-    values = scipy.linalg.eigvalsh((K + K.T) / 2.0) if K.size else np.zeros(1)
-    largest = float(np.abs(values).max())
-    tolerance = len(values) * np.finfo(np.float64).eps * largest
-    positive = values[values > tolerance]
-    diagonal = np.diag(K)
-    return {
-        "kernel": spec.describe(),
-        "sample": len(K),
-        "min_eigenvalue": float(values.min()),
-        "max_eigenvalue": float(values.max()),
-        "condition": float(values.max() / values.min()) if values.min() > tolerance else math.inf,
-        "effective_rank": float(positive.sum() ** 2 / (positive**2).sum()) if positive.size else 0.0,
-        "rank": int(positive.size),
-        "is_psd": bool(values.min() >= -tolerance),
-        "is_symmetric": bool(asymmetry <= 1e-12 * max(largest, 1e-300)),
-        "has_constant_diagonal": bool(np.ptp(diagonal) <= 1e-12 * max(largest, 1e-300)),
-    }
+        negative = np.flatnonzero(X.data < 0)
+        return (
+            int(np.searchsorted(X.indptr, negative[0], side="right") - 1) if negative.size else None
+        )
+    rows = np.flatnonzero((np.asarray(X) < 0).any(axis=1))
+    return int(rows[0]) if rows.size else None

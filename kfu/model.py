@@ -201,7 +201,7 @@ class Model:
             f"{source}: {width} features where the model has {self.n_features}; those it was not "
             f"trained on {'count as zero in every support vector' if takes else 'are ignored'}",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
         return X if takes else _with_columns(X, self.n_features)
 

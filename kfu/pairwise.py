@@ -94,7 +94,7 @@ def _tally(decision: np.ndarray, code: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def vote(decision: np.ndarray, code: np.ndarray) -> np.ndarray:
     """The winning class index of each row of decision values (n, n_machines)."""
     if code.shape == (2, 1):
-        return np.where(decision[:, 0] * code[1, 0] > 0, 1, 0)
+        return np.where(decision[:, 0] > 0, np.argmax(code[:, 0]), np.argmin(code[:, 0]))
     votes, favour = _tally(decision, code)
     tied = votes == votes.max(axis=1, keepdims=True)
     return np.argmax(np.where(tied, favour, -np.inf), axis=1)

@@ -90,9 +90,7 @@ ORACLES: dict[str, Callable[..., Array]] = {
 }
 
 
-def log_derivative(
-    evaluate: Callable[[float], Array], value: float, step: float = 1e-5
-) -> Array:
+def log_derivative(evaluate: Callable[[float], Array], value: float, step: float = 1e-5) -> Array:
     """d evaluate(p) / d log p at p = value, by central differences with one extrapolation."""
 
     def central(h: float) -> Array:

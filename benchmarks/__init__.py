@@ -1,0 +1,1 @@
+"""Side-by-side runs against real peers; see README.md in this folder."""

@@ -1,0 +1,246 @@
+"""``kfu info``: what a data file or a model is, before one trusts it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import numpy as np
+import scipy.sparse as sp
+
+from kfu.cli import console, inputs, options
+from kfu.cli.file_kind import kind_of, load_any_model
+from kfu.data import Dataset, format_label
+from kfu.diagnostics import (
+    Duplicates,
+    FeatureRanges,
+    constant_features,
+    contradictory_rows,
+    looks_like_regression,
+    unscaled_features,
+)
+from kfu.errors import SettingsError
+from kfu.kernels import KernelSpec, psd_report, suggest_gamma
+from kfu.report import figure, print_facts, print_table, write_json
+
+SAMPLE_ROWS = 500
+SHOWN_CLASSES = 30
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  kfu info heart.svm
+  kfu info heart.svm --kernel -k sigmoid -g 0.1    # is this kernel positive semidefinite here?
+  kfu info heart.kfu --json
+"""
+)
+@click.argument("path", metavar="FILE")
+@click.option(
+    "--kernel",
+    "with_kernel",
+    is_flag=True,
+    help="Also examine the kernel (-k, -g ...) on a sample of the rows: whether it is positive "
+    "semidefinite, and its rank and condition.",
+)
+@click.option(
+    "-k",
+    "kernel",
+    type=options.KERNEL_TYPE,
+    default="rbf",
+    show_default=True,
+    help="Kernel to examine; see 'kfu train --help'.",
+)
+@options.kernel_file
+@options.gamma
+@options.sigma
+@options.degree
+@options.coef0
+@click.option(
+    "--sample",
+    type=options.POSITIVE_COUNT,
+    default=SAMPLE_ROWS,
+    show_default=True,
+    help="Rows in the sample of --kernel.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.data_options
+@options.threads
+@options.seed
+@options.verbose
+@options.quiet
+def info(path: str, with_kernel: bool, as_json: bool, seed: int, **opts: Any) -> None:
+    """Describe a data file or a model.
+
+    FILE is recognised by its content: data in any format that train reads ('-' is stdin), a
+    model of kfu, or a model of LIBSVM.
+    """
+    kind = kind_of(path)
+    if kind != "data":
+        if with_kernel:
+            raise SettingsError(f"{path} is a model; --kernel examines a kernel on data")
+        describe_model(path, kind, as_json)
+        return
+    spec = inputs.kernel_from_options(**{name: opts[name] for name in inputs.KERNEL_NAMES})
+    precomputed = with_kernel and spec.is_precomputed
+    dataset = inputs.read_data(path, opts, precomputed=precomputed)
+    content = describe_data(dataset, seed)
+    if with_kernel:
+        resolved = spec.resolve(dataset.X)
+        resolved.check_data(dataset.X, source=dataset.source)
+        content["kernel"] = psd_report(dataset.X, resolved, opts["sample"], seed)
+    if as_json:
+        write_json("-", content)
+    else:
+        print_data(content)
+
+
+# ---- models ---------------------------------------------------------------------------------
+
+
+def describe_model(path: str, kind: str, as_json: bool) -> None:
+    model = load_any_model(path)
+    content = {"file": path, "kind": kind, **model.describe()}
+    content["classes"] = [format_label(value) for value in model.classes]
+    if as_json:
+        write_json("-", content)
+        return
+    trained = content["info"]
+    stored = ", ".join(word for word in (content["layout"], content["values"]) if word)
+    facts = [
+        ("file", path),
+        ("kind", "kfu model" if kind == "model" else "LIBSVM model"),
+        ("status", content["status"] or "not recorded"),
+        ("machine", content["machine"]),
+        ("kernel", content["kernel"]),
+        ("scaling", content["scaler"] or "none"),
+        ("features", content["n_features"]),
+        ("support vectors", f"{content['n_sv']} ({stored})"),
+        ("binary machines", content["n_machines"]),
+        ("bias", content["bias"]),
+    ]
+    names = ("cost", "C"), ("tolerance", "tolerance"), ("solver", "solver")
+    facts += [(text, content["settings"][key]) for key, text in names if key in content["settings"]]
+    names = ("n", "training rows"), ("objective", "objective"), ("duality_gap", "duality gap")
+    facts += [(text, trained[key]) for key, text in names if trained.get(key) is not None]
+    facts += [("warning", message) for message in trained.get("warnings") or []]
+    print_facts(facts)
+    pairs = list(zip(content["classes"], content["n_support"], strict=True))[:SHOWN_CLASSES]
+    print_table(["class", "support vectors"], [[label, str(count)] for label, count in pairs])
+
+
+# ---- data -----------------------------------------------------------------------------------
+
+
+def describe_data(dataset: Dataset, seed: int) -> dict[str, Any]:
+    X, y = dataset.X, dataset.y
+    ranges = FeatureRanges.of(X)
+    duplicates = Duplicates.of(X, y)
+    n_nonzero = int(X.count_nonzero() if sp.issparse(X) else np.count_nonzero(X))
+    ratio, widest, narrowest = ranges.ratio()
+    return {
+        "file": dataset.source,
+        "kind": "data",
+        "n": dataset.n,
+        "n_features": dataset.n_features,
+        "layout": "sparse" if dataset.is_sparse else "dense",
+        "zero_based": dataset.zero_based,
+        "n_nonzero": n_nonzero,
+        "density": n_nonzero / max(1, dataset.n * dataset.n_features),
+        "label_type": label_type(y),
+        "classes": classes_of(y),
+        "n_labels": None if y is None else len(np.unique(y)),
+        "n_queries": None if dataset.qid is None else len(np.unique(dataset.qid)),
+        "weights": None
+        if dataset.weights is None
+        else {"min": dataset.weights.min(), "max": dataset.weights.max()},
+        "minimum": ranges.low.min(initial=np.inf),
+        "maximum": ranges.high.max(initial=-np.inf),
+        "narrowest_range": {"feature": narrowest + 1, "range": ranges.span[narrowest]},
+        "widest_range": {"feature": widest + 1, "range": ranges.span[widest]},
+        "range_ratio": ratio,
+        "constant_features": (ranges.constant + 1).tolist(),
+        "duplicate_rows": duplicates.n_repeated,
+        "contradictory_rows": duplicates.n_contradictory,
+        "suggested_gamma": {
+            "median": suggest_gamma(X, seed=seed),
+            "scale": KernelSpec.make("rbf", gamma="scale").resolve(X).params["gamma"],
+            "auto": KernelSpec.make("rbf", gamma="auto").resolve(X).params["gamma"],
+        },
+        "warnings": constant_features(ranges)
+        + unscaled_features(ranges)
+        + contradictory_rows(duplicates),
+    }
+
+
+def label_type(y: np.ndarray | None) -> str:
+    if y is None:
+        return "none"
+    if y.dtype.kind not in "fiu":
+        return "text"
+    return "integer" if np.all(y == np.floor(y)) else "real"
+
+
+def classes_of(y: np.ndarray | None) -> list[dict[str, Any]] | None:
+    """Label and count of each class, or None when the labels look like a regression target."""
+    if y is None or looks_like_regression(y):
+        return None
+    values, counts = np.unique(y, return_counts=True)
+    return [
+        {"label": format_label(value), "n": int(count)}
+        for value, count in zip(values, counts, strict=True)
+    ]
+
+
+def print_data(content: dict[str, Any]) -> None:
+    gamma = content["suggested_gamma"]
+    facts: list[tuple[str, Any]] = [
+        ("file", content["file"]),
+        ("rows", content["n"]),
+        ("features", content["n_features"]),
+        ("layout", f"{content['layout']}, {100 * content['density']:.4g}% nonzero"),
+        ("feature numbers", f"from {0 if content['zero_based'] else 1}"),
+        ("labels", f"{content['label_type']}, {figure(content['n_labels'])} different"),
+    ]
+    if content["n_queries"] is not None:
+        facts.append(("queries (qid)", content["n_queries"]))
+    if content["weights"] is not None:
+        weights = content["weights"]
+        facts.append(("weights", f"{figure(weights['min'])} to {figure(weights['max'])}"))
+    narrow, wide = content["narrowest_range"], content["widest_range"]
+    facts.append(("values", f"{figure(content['minimum'])} to {figure(content['maximum'])}"))
+    if wide["feature"] > 0:
+        facts.append(
+            (
+                "feature ranges",
+                f"{figure(narrow['range'])} (feature {narrow['feature']}) to "
+                f"{figure(wide['range'])} (feature {wide['feature']})",
+            )
+        )
+    facts += [
+        ("constant features", len(content["constant_features"])),
+        ("duplicate rows", content["duplicate_rows"]),
+        ("contradictory rows", content["contradictory_rows"]),
+        (
+            "suggested gamma",
+            f"{figure(gamma['median'])} (median), {figure(gamma['scale'])} (scale), "
+            f"{figure(gamma['auto'])} (auto)",
+        ),
+    ]
+    print_facts(facts)
+    if content["classes"] is not None:
+        shown = content["classes"][:SHOWN_CLASSES]
+        rows = [
+            [entry["label"], str(entry["n"]), f"{100 * entry['n'] / content['n']:.2f}%"]
+            for entry in shown
+        ]
+        print_table(["class", "rows", "share"], rows)
+        if len(content["classes"]) > len(shown):
+            click.echo(f"... and {len(content['classes']) - len(shown)} classes more")
+    if "kernel" in content:
+        print_facts(
+            [(key.replace("_", " "), value) for key, value in content["kernel"].items()],
+            title="kernel on a sample",
+        )
+    for message in content["warnings"]:
+        console.warn(message)

@@ -1,0 +1,303 @@
+"""Options that several commands share: one spelling, one type, one help text each.
+
+The choices come from the registries (kernels, machines, solvers, scalers), so that what the
+library learns the command line offers. A command picks single options or one of the groups at
+the foot; ``grouped`` applies them in reading order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from kfu.cli import console
+from kfu.cli.config_file import read_config
+from kfu.cli.parameters import (
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
+    POSITIVE_COUNT,
+    ClassWeight,
+    Gamma,
+    KernelName,
+    LabelColumn,
+    MachineName,
+    Name,
+    Number,
+    Threads,
+)
+from kfu.io import FORMATS
+from kfu.kernels import ALIASES as KERNEL_ALIASES
+from kfu.kernels import KERNELS
+from kfu.machines import MACHINES
+from kfu.scale import SCALERS
+from kfu.solvers import SOLVERS, SolverSettings
+from kfu.solvers.settings import PRECISIONS, SELECTIONS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Command], Command]
+
+
+def grouped(*options: Decorator[Any]) -> Decorator[Any]:
+    """Apply decorators so that --help lists them in the order written here."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+# ---- data -----------------------------------------------------------------------------------
+
+# The formats of the library; the first is called by the name most people know it by.
+FORMAT_ALIASES = {"svmlight": "libsvm", "svm": "libsvm"}
+DATA_FORMATS = [FORMAT_ALIASES.get(name, name) for name in FORMATS]
+
+data = click.argument("data", metavar="DATA")
+format_ = click.option(
+    "--format",
+    "data_format",
+    type=Name("format", ["auto", *DATA_FORMATS], FORMAT_ALIASES),
+    default="auto",
+    show_default=True,
+    help=f"Format of the data: auto (by content and name), {', '.join(DATA_FORMATS)}.",
+)
+zero_based = click.option(
+    "--zero-based/--one-based",
+    default=None,
+    help="Feature numbers of libsvm text start at 0, or at 1.  [default: 0 if a 0 occurs]",
+)
+label_column = click.option(
+    "--label-column",
+    type=LabelColumn(),
+    default=None,
+    metavar="COLUMN",
+    help="Column of a table that holds the label: its number (1 is the first, -1 the last) or "
+    "its name in the header.  [default: 1]",
+)
+header = click.option(
+    "--header/--no-header",
+    default=None,
+    help="The first line of a table names the columns, or not.  [default: if it holds no number]",
+)
+
+# ---- kernel ---------------------------------------------------------------------------------
+
+KERNEL_TYPE = KernelName("kernel", list(KERNELS), KERNEL_ALIASES)
+kernel = click.option(
+    "-k",
+    "--kernel",
+    type=KERNEL_TYPE,
+    default="rbf",
+    show_default=True,
+    help=f"Kernel: {', '.join(KERNELS)}; or FILE.yaml, as --kernel-file.",
+)
+kernel_file = click.option(
+    "--kernel-file",
+    metavar="FILE.yaml",
+    help="Kernel described in YAML: sums, products and per-feature parameters.",
+)
+gamma = click.option(
+    "-g",
+    "--gamma",
+    type=Gamma(),
+    default=None,
+    metavar="GAMMA",
+    help="Kernel parameter gamma: a number > 0, auto (1/features), scale "
+    "(1/(features x variance)) or median (1/median squared distance).  [default: auto]",
+)
+sigma = click.option(
+    "--sigma", type=POSITIVE, default=None, help="Width of an rbf kernel: gamma = 1/(2 sigma^2)."
+)
+degree = click.option(
+    "-d",
+    "--degree",
+    type=POSITIVE_COUNT,
+    default=None,
+    help="Degree of a polynomial kernel.  [default: 3]",
+)
+coef0 = click.option(
+    "-r",
+    "--coef0",
+    type=Number(),
+    default=None,
+    help="Constant term of polynomial and sigmoid kernels.  [default: 0]",
+)
+
+# ---- machine --------------------------------------------------------------------------------
+
+machine = click.option(
+    "-m",
+    "--machine",
+    type=MachineName("machine", list(MACHINES)),
+    default="svc",
+    show_default=True,
+    help=f"Machine: {', '.join(MACHINES)}.",
+)
+cost = click.option(
+    "-c",
+    "--cost",
+    type=POSITIVE,
+    default=1.0,
+    show_default=True,
+    help="C, the cost of one unit of slack (it multiplies the sum of slacks).",
+)
+class_weight = click.option(
+    "-w",
+    "--class-weight",
+    type=ClassWeight(),
+    multiple=True,
+    metavar="LABEL=WEIGHT",
+    help="Multiply the cost of one class; repeatable. 'balanced' weighs every class inversely "
+    "to its number of rows.",
+)
+weights = click.option(
+    "--weights",
+    "weights_file",
+    metavar="FILE",
+    help="Multiply the cost of each row: one number per line, in the order of DATA.",
+)
+bias = click.option(
+    "--bias/--no-bias",
+    default=True,
+    show_default=True,
+    help="Learn the constant term of the decision function, or keep it at 0.",
+)
+scale = click.option(
+    "--scale",
+    "scale",
+    type=Name("scaling", [name for name in SCALERS if name != "divide"]),
+    default=None,
+    help="Scale the features first: standard (mean 0, variance 1), minmax (to [-1,1]) or unit "
+    "(rows of norm 1). The scaling is stored in the model, so that predict applies it too.",
+)
+
+# ---- solver ---------------------------------------------------------------------------------
+
+tolerance = click.option(
+    "-e",
+    "--tolerance",
+    type=POSITIVE,
+    default=SolverSettings.tolerance,
+    show_default=True,
+    help="Stop when no pair of points violates the optimality conditions by more.",
+)
+solver = click.option(
+    "--solver",
+    type=Name("solver", list(SOLVERS)),
+    default="svmfu",
+    show_default=True,
+    help=f"Algorithm: {', '.join(SOLVERS)}; the rivals of svmfu are there for study.",
+)
+selection = click.option(
+    "--selection",
+    type=Name("selection", list(SELECTIONS)),
+    default="second",
+    show_default=True,
+    help="Choice of the pair to optimise: by second-order gain (second), or the pair that violates "
+    "most (first).",
+)
+shrinking = click.option(
+    "--shrinking/--no-shrinking",
+    default=True,
+    show_default=True,
+    help="Set points aside that seem to stay at their bound (checked again at the end).",
+)
+precision = click.option(
+    "--precision",
+    type=Name("precision", list(PRECISIONS)),
+    default="auto",
+    show_default=True,
+    help="Precision of stored kernel values: float32, float64 or auto (float32, unless it does not "
+    "reach the tolerance). Sums are always float64.",
+)
+cache_mib = click.option(
+    "--cache-mib",
+    type=POSITIVE,
+    default=SolverSettings.cache_mib,
+    show_default=True,
+    help="Memory for kernel values, in MiB. The result does not depend on it.",
+)
+chunk = click.option(
+    "--chunk",
+    type=COUNT,
+    default=0,
+    show_default=True,
+    help="Points optimised together; 0 chooses.",
+)
+max_iterations = click.option(
+    "--max-iterations",
+    type=COUNT,
+    default=0,
+    show_default=True,
+    help="Stop after so many pair steps (exit 3; the model is written and marked); 0: no limit.",
+)
+max_seconds = click.option(
+    "--max-seconds",
+    type=NON_NEGATIVE,
+    default=0.0,
+    show_default=True,
+    help="Stop after so many seconds of training (exit 3; the model is written and marked); "
+    "0: no limit.",
+)
+
+# ---- every command --------------------------------------------------------------------------
+
+threads = click.option(
+    "-t", "--threads", type=Threads(), default=0, show_default=True, help="Threads; 0: all cores."
+)
+seed = click.option(
+    "--seed",
+    type=COUNT,
+    default=0,
+    show_default=True,
+    help="Seed of what is sampled (gamma 'median' on large data, diagnostics).",
+)
+report = click.option(
+    "--report", metavar="FILE", help="Write a report, one JSON object; '-' writes it to stdout."
+)
+config = click.option(
+    "--config",
+    metavar="FILE.yaml",
+    is_eager=True,
+    expose_value=False,
+    callback=read_config,
+    help="Read options from YAML; keys are option names, and flags win.",
+)
+quiet = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=console.set_quiet,
+    help="Print no summary, progress or warning; only errors and what was asked for.",
+)
+verbose = click.option(
+    "-v",
+    "--verbose",
+    count=True,
+    is_eager=True,
+    expose_value=False,
+    callback=console.set_verbose,
+    help="Say more on stderr; twice for details.",
+)
+
+data_options = grouped(format_, zero_based, label_column, header)
+kernel_options = grouped(kernel, kernel_file, gamma, sigma, degree, coef0)
+solver_options = grouped(
+    tolerance,
+    solver,
+    selection,
+    shrinking,
+    precision,
+    cache_mib,
+    chunk,
+    max_iterations,
+    max_seconds,
+)
+common_options = grouped(threads, seed, report, config, verbose, quiet)

@@ -1,0 +1,329 @@
+"""``kfu train``: options -> settings, one library call, one report."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import numpy as np
+
+from kfu.cli import console, inputs, options
+from kfu.cli.file_kind import load_any_model
+from kfu.cli.main import EXIT_INTERRUPTED, EXIT_NOT_CONVERGED
+from kfu.cli.parameters import POSITIVE
+from kfu.cli.row_weights import row_weights
+from kfu.data import Dataset, format_label, require_classes
+from kfu.diagnostics import (
+    Training,
+    data_warnings,
+    looks_like_regression,
+    training_warnings,
+)
+from kfu.errors import ConvergenceWarning, DataError, SettingsError
+from kfu.kernels import KernelSpec, suggest_gamma
+from kfu.machines import Checkpoint
+from kfu.machines import train as train_machine
+from kfu.model import Model
+from kfu.report import figure, print_facts, train_report, write_json
+from kfu.scale import Scaler
+from kfu.solvers import SolverSettings
+
+MODEL_SUFFIX = ".kfu"
+# Endings that say "data", dropped from DATA's name to form the name of the model.
+DATA_SUFFIXES = frozenset(
+    {".gz", ".svm", ".libsvm", ".svmlight", ".dat", ".data", ".txt", ".csv", ".tsv", ".npy"}
+    | {".npz", ".tr", ".train", ".t", ".test"}
+)
+SOLVER_NAMES = (
+    *("solver", "tolerance", "cache_mib", "chunk", "threads", "precision"),
+    *("selection", "shrinking", "max_iterations", "max_seconds"),
+)
+STATUS_TEXT = {
+    "converged": "converged",
+    "max_iterations": "stopped at --max-iterations before convergence",
+    "max_seconds": "stopped at --max-seconds before convergence",
+    "stalled": "stalled before convergence",
+    "interrupted": "interrupted before convergence",
+}
+
+
+def default_model_path(data: str) -> str:
+    """The name of the model of ``data``: in the current directory, data endings dropped."""
+    if data == "-":
+        raise SettingsError("data from stdin have no name; give the model a path with -o")
+    name = os.path.basename(data)
+    while True:
+        stem, ending = os.path.splitext(name)
+        if ending.lower() not in DATA_SUFFIXES or not stem:
+            return name + MODEL_SUFFIX
+        name = stem
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  kfu train heart.svm                          # rbf kernel, C = 1; writes heart.kfu
+  kfu train a1a.tr.gz -c 1 -g 0.05 -o a1a.kfu --report a1a.json
+  kfu train wine.csv --label-column -1 --scale standard -w balanced
+  zcat big.svm.gz | kfu train - -k linear -o big.kfu --checkpoint big.check
+"""
+)
+@options.data
+@options.machine
+@click.option(
+    "-o",
+    "--output",
+    metavar="MODEL",
+    help="Model file to write.  [default: the name of DATA without .gz, .svm, .tr, .csv ..., "
+    "plus .kfu, in the current directory]",
+)
+@options.kernel_options
+@options.cost
+@options.class_weight
+@options.weights
+@options.bias
+@options.scale
+@options.solver_options
+@click.option("--start", metavar="MODEL", help="Start from the solution of this model.")
+@click.option(
+    "--checkpoint",
+    metavar="FILE",
+    help="Save the state of training here; when FILE exists, go on from it. It is removed when "
+    "training has converged.",
+)
+@click.option(
+    "--checkpoint-seconds",
+    type=POSITIVE,
+    default=60.0,
+    show_default=True,
+    help="Seconds between two checkpoints.",
+)
+@options.data_options
+@options.common_options
+def train(data: str, output: str | None, report: str | None, **opts: Any) -> int:
+    """Train a machine on DATA and write its model.
+
+    More than two classes are trained one against one. Ctrl-C (or SIGTERM) stops, writes the best
+    model so far and marks it. Exit codes: 0 converged, 1 bad data, 2 usage, 3 stopped before
+    convergence, 130 interrupted.
+    """
+    begin = time.perf_counter()
+    output = output or default_model_path(data)
+    inputs.check_output(output)
+    inputs.check_output(report, "choose another with --report")
+    inputs.check_output(opts["checkpoint"], "choose another with --checkpoint")
+    wanted = training_options(opts)
+
+    dataset = read_training_data(data, opts, wanted["kernel"])
+    wanted["class_weight"] = labelled_weights(wanted["class_weight"], dataset)
+    wanted["sample_weight"] = row_weights(opts["weights_file"], dataset)
+    read_at = time.perf_counter()
+
+    X, scaler = scaled(dataset, opts["scale"])
+    if wanted["kernel"].params.get("gamma") == "median":
+        gamma = suggest_gamma(X, seed=opts["seed"])
+        wanted["kernel"] = wanted["kernel"].with_params(gamma=gamma)
+    model = run_training(X, dataset, wanted)
+    model.scaler = scaler
+    trained_at = time.perf_counter()
+
+    content = report_of(model, X, dataset, opts)
+    seconds = {"read": read_at - begin, "train": trained_at - read_at}
+    content["seconds"] = seconds
+    model.settings, model.info = content["settings"], content
+    model.save(output)
+    done = time.perf_counter()
+    content["seconds"] = {**seconds, "write": done - trained_at, "total": done - begin}
+
+    for message in content["warnings"]:
+        console.warn(message)
+    if report is not None:
+        write_json(report, content)
+    if report != "-" and not console.is_quiet():
+        print_summary(content, output)
+    return exit_code(content["status"])
+
+
+# ---- before training ------------------------------------------------------------------------
+
+
+def pick(opts: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: opts[name] for name in names}
+
+
+def training_options(opts: dict[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of kfu.machines.train that do not depend on the data."""
+    return {
+        "machine": opts["machine"],
+        "kernel": inputs.kernel_from_options(**pick(opts, inputs.KERNEL_NAMES)),
+        "cost": opts["cost"],
+        "class_weight": inputs.class_weights_from_options(opts["class_weight"]),
+        "bias": opts["bias"],
+        "settings": SolverSettings(**pick(opts, SOLVER_NAMES)),
+        "start": load_any_model(opts["start"]) if opts["start"] else None,
+        "checkpoint": checkpoint_of(opts),
+    }
+
+
+def checkpoint_of(opts: dict[str, Any]) -> Checkpoint | None:
+    if opts["checkpoint"] is None:
+        return None
+    return Checkpoint(opts["checkpoint"], opts["checkpoint_seconds"])
+
+
+def read_training_data(path: str, opts: dict[str, Any], kernel: KernelSpec) -> Dataset:
+    """The labelled data, of two classes or more; kernel values where the kernel is precomputed."""
+    is_precomputed = kernel.is_precomputed
+    if is_precomputed and opts["scale"] is not None:
+        raise SettingsError("--scale does not apply to a precomputed kernel; leave it out")
+    dataset = inputs.read_data(path, opts, precomputed=is_precomputed)
+    classes = require_classes(dataset)
+    assert dataset.y is not None
+    if looks_like_regression(dataset.y):
+        raise DataError(
+            dataset.source,
+            None,
+            f"{len(classes)} different labels in {dataset.n} rows, like a regression target",
+            "a classifier needs classes; check the label column, or group the values",
+        )
+    return dataset
+
+
+def scaled(dataset: Dataset, kind: str | None) -> tuple[Any, Scaler | None]:
+    if kind is None:
+        return dataset.X, None
+    scaler = Scaler.fit(dataset.X, kind)
+    return scaler.transform(dataset.X), scaler
+
+
+def labelled_weights(
+    weights: dict[str, float] | str | None, dataset: Dataset
+) -> dict[Any, float] | str | None:
+    """Class weights keyed by the labels of the data; a label that does not occur is an error."""
+    if weights is None or isinstance(weights, str):
+        return weights
+    assert dataset.y is not None
+    labels = {format_label(value): value for value in np.unique(dataset.y)}
+    keyed: dict[Any, float] = {}
+    for text, weight in weights.items():
+        name = text
+        with contextlib.suppress(ValueError):  # "1.0" and "+1" are the class 1
+            name = format_label(float(text)) if text not in labels else text
+        if name not in labels:
+            shown = ", ".join(list(labels)[:10]) + (", ..." if len(labels) > 10 else "")
+            raise SettingsError(
+                f"-w {text}={weight:g}: no class '{text}' in {dataset.source}; its classes: {shown}"
+            )
+        value = labels[name]
+        keyed[value.item() if isinstance(value, np.generic) else value] = weight
+    return keyed
+
+
+# ---- training -------------------------------------------------------------------------------
+
+
+def run_training(X: Any, dataset: Dataset, wanted: dict[str, Any]) -> Model:
+    """Train with progress shown; Ctrl-C and SIGTERM stop it between two rounds."""
+    tolerance = wanted["settings"].tolerance
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(interrupt_on_terminate())
+        shown = console.TrainingProgress(tolerance, enabled=not console.is_quiet())
+        progress = stack.enter_context(shown)
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the report and exit code say it
+        return train_machine(X, dataset.y, progress=progress, source=dataset.source, **wanted)
+
+
+@contextlib.contextmanager
+def interrupt_on_terminate() -> Iterator[None]:
+    """While training, SIGTERM (a batch system's first call) stops as Ctrl-C does."""
+    try:
+        previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:  # not in the main thread: leave signals alone
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+# ---- after training -------------------------------------------------------------------------
+
+
+def report_of(model: Model, X: Any, dataset: Dataset, opts: dict[str, Any]) -> dict[str, Any]:
+    checked = Training(
+        info=model.info,
+        n=dataset.n,
+        kernel_name=model.kernel.name,
+        cost=opts["cost"],
+        largest_diagonal=largest_diagonal(model),
+    )
+    return train_report(
+        model.info,
+        seconds={},
+        warnings=data_warnings(X, dataset.y, model.kernel.name) + training_warnings(checked),
+        settings=described_settings(model, dataset, opts),
+        threads=SolverSettings(threads=opts["threads"]).n_threads,
+        machine=model.machine,
+        kernel=model.kernel.describe(),
+        n=dataset.n,
+        n_features=dataset.n_features,
+        n_classes=len(model.classes),
+    )
+
+
+def largest_diagonal(model: Model) -> float:
+    """Largest K(x, x) over the support vectors."""
+    if model.support_vectors is None or model.n_sv == 0:
+        return 1.0
+    from kfu._gram import Gram
+
+    return float(np.max(Gram(model.support_vectors, model.kernel, "float64", 1).diagonal()))
+
+
+def described_settings(model: Model, dataset: Dataset, opts: dict[str, Any]) -> dict[str, Any]:
+    """The options of this run under their names, as a config file would hold them."""
+    names = ("cost", "bias", "scale", "seed", *SOLVER_NAMES)
+    return {
+        **model.settings,
+        **pick(opts, names),
+        "kernel": model.kernel.to_dict(),
+        "class_weight": inputs.class_weights_from_options(opts["class_weight"]),
+        "weights": opts["weights_file"],
+        "start": opts["start"],
+        "zero_based": dataset.zero_based,
+    }
+
+
+def print_summary(content: dict[str, Any], output: str) -> None:
+    n, d, k = content["n"], content["n_features"], content["n_classes"]
+    print_facts(
+        [
+            ("model", output),
+            ("status", STATUS_TEXT.get(content["status"], content["status"])),
+            ("data", f"{n} rows, {d} features, {k} classes"),
+            ("kernel", content["kernel"]),
+            ("support vectors", f"{content['n_sv']} ({figure(content['n_usv'])} unbounded)"),
+            ("objective", content["objective"]),
+            ("duality gap", content["duality_gap"]),
+            ("kkt gap", content["kkt_gap"]),
+            ("kkt violation", content["kkt_violation"]),
+            ("bias", content["bias"]),
+            ("iterations", content["iterations"]),
+            ("seconds", f"{content['seconds']['total']:.3f}"),
+        ]
+    )
+
+
+def exit_code(status: str) -> int:
+    if status == "converged":
+        return 0
+    console.warn(f"{STATUS_TEXT.get(status, status)}; the model was written and is marked so")
+    return EXIT_INTERRUPTED if status == "interrupted" else EXIT_NOT_CONVERGED
