@@ -1,4 +1,4 @@
-"""The competitors: each trains one case and gives its coefficients back, so all are judged alike."""
+"""The competitors: each trains one case and returns its coefficients, so all are judged alike."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Training time beside the peers: ``python -m benchmarks.train [--quick] [--case a9a] [--repeat 3]``.
+"""Training time beside the peers: ``python -m benchmarks.train [--quick] [--case a9a]``.
 
 Competitors take turns within one run (one process each), so that a machine that slows down slows
-all of them; figures are medians, and what is claimed are the ratios. Writes one JSON line per run to
-benchmarks/results/train.jsonl and prints a table.
+all of them; figures are medians, and what is claimed are the ratios. Writes one JSON line per run
+to benchmarks/results/train.jsonl and prints a table.
 """
 
 from __future__ import annotations

@@ -18,8 +18,9 @@ from benchmarks.competitors import COMPETITORS
 
 
 def judge(X: Any, y: np.ndarray, case: Case, fitted: dict[str, Any]) -> dict[str, Any]:
-    from kfu import KernelSpec
     from kfu._gram import Gram
+
+    from kfu import KernelSpec
 
     rows, coef = fitted["rows"].astype(np.int64), fitted["coef"]
     gram = Gram(X, KernelSpec.make("rbf", gamma=case.gamma), precision="float64")

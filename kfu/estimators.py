@@ -325,7 +325,8 @@ class SVC(ClassifierMixin, BaseEstimator):
         self.n_support_ = np.bincount(owner, minlength=model.n_classes).astype(np.int32)
         self.dual_coef_ = packed[:, by_class] * sign[0]
         self.intercept_ = model.bias[order] * sign
-        self.n_iter_ = np.atleast_1d(model.info.get("iterations", 0))
+        iterations = model.info.get("iterations_by_machine", model.info.get("iterations", 0))
+        self.n_iter_ = np.atleast_1d(iterations)
         self.fit_status_ = int(model.info.get("status") != "converged")
 
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:

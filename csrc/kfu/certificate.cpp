@@ -71,7 +71,7 @@ Certificate certify(const DualProblem& problem, const std::vector<double>& beta,
   Certificate c;
   double up = kInf, low = -kInf, sum = 0.0;
   for (Index k = 0; k < problem.size(); ++k) {
-    const bool may_increase = beta[k] < problem.upper[k], may_decrease = beta[k] > problem.lower[k];
+    const bool may_increase = beta[k]<problem.upper[k], may_decrease = beta[k]> problem.lower[k];
     if (may_increase) up = std::min(up, F[k]);
     if (may_decrease) low = std::max(low, F[k]);
     c.n_sv += beta[k] != 0.0;
@@ -99,7 +99,7 @@ Certificate certify(const DualProblem& problem, const std::vector<double>& beta,
   double square = 0.0;
   for (Index k = 0; k < problem.size(); ++k) {
     const double excess = F[k] - theta;
-    const bool may_increase = beta[k] < problem.upper[k], may_decrease = beta[k] > problem.lower[k];
+    const bool may_increase = beta[k]<problem.upper[k], may_decrease = beta[k]> problem.lower[k];
     if (may_increase) c.kkt_violation = std::max(c.kkt_violation, -excess);
     if (may_decrease) c.kkt_violation = std::max(c.kkt_violation, excess);
     if (may_increase && may_decrease) square += excess * excess;

@@ -24,7 +24,7 @@ struct Certificate {
   double kkt_violation = 0;
   double bias = 0;
   double bias_std = 0;
-  double bias_low = 0;   ///< ends of the interval of biases when there is no unbounded variable
+  double bias_low = 0;  ///< ends of the interval of biases when there is no unbounded variable
   double bias_high = 0;
   Index n_sv = 0;
   Index n_usv = 0;

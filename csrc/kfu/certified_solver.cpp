@@ -46,14 +46,12 @@ void CertifiedSolver::start(const std::vector<double>& beta, const std::vector<d
     if (!gram64_) gram64_ = make_gram<double>(data_, kernel_, settings_.threads, settings_.simd);
     simd_ = gram64_->simd();
     layout_ = gram64_->layout();
-    loop_.reset(
-        new DualSolver<double>(*gram64_, problem_, beta, gradient, settings, linear_map()));
+    loop_.reset(new DualSolver<double>(*gram64_, problem_, beta, gradient, settings, linear_map()));
   } else {
     gram32_ = make_gram<float>(data_, kernel_, settings_.threads, settings_.simd);
     simd_ = gram32_->simd();
     layout_ = gram32_->layout();
-    loop_.reset(
-        new DualSolver<float>(*gram32_, problem_, beta, gradient, settings, linear_map()));
+    loop_.reset(new DualSolver<float>(*gram32_, problem_, beta, gradient, settings, linear_map()));
   }
 }
 

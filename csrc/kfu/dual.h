@@ -23,8 +23,8 @@ struct DualProblem {
   std::vector<double> linear;
   std::vector<double> lower;
   std::vector<double> upper;
-  std::vector<double> ridge;   ///< empty: none
-  std::vector<Index> points;   ///< row of the data set behind each variable
+  std::vector<double> ridge;  ///< empty: none
+  std::vector<Index> points;  ///< row of the data set behind each variable
   bool has_equality = true;
 
   Index size() const { return static_cast<Index>(linear.size()); }

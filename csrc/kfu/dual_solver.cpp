@@ -9,9 +9,9 @@ namespace kfu {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kCrowded = 0.7;         // part of unbounded variables at which the chunk grows
-constexpr Index kLargestChunk = 4096;    // of those chosen here; a caller may ask for more
-constexpr double kSquareShare = 0.5;     // of the cache budget, at most, for the square tier
+constexpr double kCrowded = 0.7;       // part of unbounded variables at which the chunk grows
+constexpr Index kLargestChunk = 4096;  // of those chosen here; a caller may ask for more
+constexpr double kSquareShare = 0.5;   // of the cache budget, at most, for the square tier
 constexpr Index kInnerStepsPerSlot = 100;
 
 }  // namespace
@@ -160,8 +160,8 @@ Status DualSolver<T>::round() {
   load_chunk(local);
   const double inner = covers_all() ? 0.9 * settings_.tolerance
                                     : std::max(0.5 * settings_.tolerance, 0.1 * info_.gap);
-  const Index steps =
-      std::min(allowed, kInnerStepsPerSlot * std::max<Index>(static_cast<Index>(chunk_.size()), 100));
+  const Index steps = std::min(
+      allowed, kInnerStepsPerSlot * std::max<Index>(static_cast<Index>(chunk_.size()), 100));
   const SmoResult result = smo_.solve(local, *square_tier_, inner, steps);
   info_.iterations += result.iterations;
   info_.reductions += result.reductions;
@@ -187,9 +187,18 @@ void DualSolver<T>::grow_chunk_if_crowded() {
 
 template <class T>
 void DualSolver<T>::edit_chunk(const Extremes& ends) {
-  const WorkingSetView view{n_active_,     F_.data(),           beta_.data(), lower_.data(),
-                            upper_.data(), has_equality_,       ends,         settings_.tolerance,
-                            square_tier_->capacity(), chunk_, slot_of_, entered_};
+  const WorkingSetView view{n_active_,
+                            F_.data(),
+                            beta_.data(),
+                            lower_.data(),
+                            upper_.data(),
+                            has_equality_,
+                            ends,
+                            settings_.tolerance,
+                            square_tier_->capacity(),
+                            chunk_,
+                            slot_of_,
+                            entered_};
   const WorkingSetEdit edit = selector_.select(view);
   std::vector<Index> slots = edit.evict;
   std::sort(slots.begin(), slots.end());
@@ -298,8 +307,8 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
     for (std::size_t c = 0; c < keep.size(); ++c)
       for (std::size_t later = c + 1; later < keep.size() && keep[c] != nullptr; ++later)
         if (keep[later] == keep[c]) keep[c] = nullptr;
-  gram_.accumulate(points.data(), new_delta.data(), static_cast<Index>(points.size()), 1,
-                   *columns_, 0, n_active_, F_.data(), n_, keep.data());
+  gram_.accumulate(points.data(), new_delta.data(), static_cast<Index>(points.size()), 1, *columns_,
+                   0, n_active_, F_.data(), n_, keep.data());
   full_row_evaluations_ += static_cast<Index>(points.size()) * n_active_;
 }
 
@@ -310,8 +319,8 @@ void DualSolver<T>::add_kept_rows(const std::vector<const T*>& rows,
   const Index n_rows = static_cast<Index>(rows.size());
   if (n_rows == 0) return;
   const Index n_blocks = (last - first + kColumns - 1) / kColumns;
-#pragma omp parallel for schedule(dynamic) num_threads(settings_.threads) \
-    if (n_rows * (last - first) > 200000)
+#pragma omp parallel for schedule(dynamic) \
+    num_threads(settings_.threads) if (n_rows * (last - first) > 200000)
   for (Index b = 0; b < n_blocks; ++b) {
     const Index begin = first + b * kColumns, end = std::min(last, begin + kColumns);
     std::vector<const T*> shifted(rows.size());
@@ -320,7 +329,8 @@ void DualSolver<T>::add_kept_rows(const std::vector<const T*>& rows,
   }
 }
 
-// A kept row that was computed for fewer columns than are active: use what is there, compute the rest.
+// A kept row that was computed for fewer columns than are active: use what is there, compute the
+// rest.
 template <class T>
 void DualSolver<T>::extend_kept_row(Index variable, Index place, double delta, T* row) {
   const Index valid = row_tier_->valid(variable);

@@ -1,18 +1,19 @@
-// The outer loop of SvmFu: choose a chunk, solve it, bring the gradient of all variables up to date.
+// The outer loop of SvmFu: choose a chunk, solve it, bring the gradient of all variables up to
+// date.
 //
 // Invariant between rounds: F = (K + ridge)β + linear for every active variable, in float64, by the
 // values of K at precision T. The gradient is updated lazily: only rows of variables that moved in
-// the subproblem are formed, each fused with its update (Gram::accumulate), and only rows of unbounded
-// variables are kept in the rectangular tier.
+// the subproblem are formed, each fused with its update (Gram::accumulate), and only rows of
+// unbounded variables are kept in the rectangular tier.
 //
 // Places. Variables are held in an order of their own ("places") so that the active ones form a
 // prefix. Shrinking moves variables that have been settled for several rounds behind the prefix and
-// remembers β as it was; unshrinking adds to their F what β has gained since. A run never ends without
-// a check of all variables.
+// remembers β as it was; unshrinking adds to their F what β has gained since. A run never ends
+// without a check of all variables.
 //
-// Convergence is judged here by the maintained F; the caller certifies it in float64 (certificate.h),
-// may hand the exact gradient back with reset_gradient() and go on, which is iterative refinement:
-// the error of K at precision T then only acts on what β changes from there.
+// Convergence is judged here by the maintained F; the caller certifies it in float64
+// (certificate.h), may hand the exact gradient back with reset_gradient() and go on, which is
+// iterative refinement: the error of K at precision T then only acts on what β changes from there.
 #pragma once
 
 #include <memory>
@@ -46,8 +47,8 @@ class OuterLoop {
 template <class T>
 class DualSolver final : public OuterLoop {
  public:
-  /// Starts at `beta` (feasible); `gradient`, if not null, is the gradient there. `gram` outlives the
-  /// solver. When `linear` is given the kernel is linear and the gradient is kept through it.
+  /// Starts at `beta` (feasible); `gradient`, if not null, is the gradient there. `gram` outlives
+  /// the solver. When `linear` is given the kernel is linear and the gradient is kept through it.
   DualSolver(const Gram<T>& gram, const DualProblem& problem, const std::vector<double>& beta,
              const std::vector<double>* gradient, const SolverSettings& settings,
              std::unique_ptr<LinearMap> linear);

@@ -25,11 +25,11 @@ void DualSolver<T>::shrink_settled(const Extremes& ends) {
   if (n_active_ <= 2 * square_tier_->capacity()) return;
   Index leaving = 0;
   for (Index k = 0; k < n_active_; ++k) {
-    const bool up = beta_[k] < upper_[k], down = beta_[k] > lower_[k];
+    const bool up = beta_[k]<upper_[k], down = beta_[k]> lower_[k];
     const double theta_up = has_equality_ ? ends.up_value : 0.0;
     const double theta_low = has_equality_ ? ends.low_value : 0.0;
-    const bool settled = (!up && !down) || (up && !down && F_[k] > theta_low) ||
-                         (down && !up && F_[k] < theta_up);
+    const bool settled =
+        (!up && !down) || (up && !down && F_[k] > theta_low) || (down && !up && F_[k] < theta_up);
     settled_rounds_[k] = settled ? settled_rounds_[k] + 1 : 0;
     leaving += settled_rounds_[k] >= kSettledRounds && slot_of_[k] < 0;
   }

@@ -1,8 +1,8 @@
 // The rectangular tier of the kernel cache: full rows K(variable, all active variables).
 //
 // A byte budget, one buffer per row, least recently used first out. A row that belongs to an
-// unbounded variable is worth more than any other (its variable will move again), so bounded ones go
-// first; whether an unbounded one may be displaced at all is the caller's policy.
+// unbounded variable is worth more than any other (its variable will move again), so bounded ones
+// go first; whether an unbounded one may be displaced at all is the caller's policy.
 #pragma once
 
 #include <memory>

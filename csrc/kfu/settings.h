@@ -20,14 +20,14 @@ enum class PairRule {
 };
 
 struct SolverSettings {
-  double tolerance = 1e-3;       ///< bound on the gap of the maximal violating pair
-  double cache_bytes = 512e6;    ///< square tier + rectangular tier
-  Index chunk = 0;               ///< variables per subproblem; 0 chooses and adapts
+  double tolerance = 1e-3;     ///< bound on the gap of the maximal violating pair
+  double cache_bytes = 512e6;  ///< square tier + rectangular tier
+  Index chunk = 0;             ///< variables per subproblem; 0 chooses and adapts
   int threads = 1;
   WorkingSetRule working_set = WorkingSetRule::svmfu;
   PairRule pair = PairRule::second_order;
-  bool shrinking = true;         ///< drop settled variables; always followed by a full check
-  Index max_iterations = 0;      ///< pair steps; 0: no limit
+  bool shrinking = true;     ///< drop settled variables; always followed by a full check
+  Index max_iterations = 0;  ///< pair steps; 0: no limit
   Simd simd = Simd::best;
 };
 

@@ -9,9 +9,9 @@ namespace kfu {
 
 namespace {
 
-constexpr Index kReduceAfter = 100;     // consecutive unbounded steps before reducing
-constexpr double kReduceBelow = 0.75;   // only when that leaves less than this part of the set
-constexpr double kSnap = 1e-14;         // of the box: closer to a bound than this is on it
+constexpr Index kReduceAfter = 100;    // consecutive unbounded steps before reducing
+constexpr double kReduceBelow = 0.75;  // only when that leaves less than this part of the set
+constexpr double kSnap = 1e-14;        // of the box: closer to a bound than this is on it
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Curvature below which rounding of K decides its sign: the step then goes to the box.
@@ -101,8 +101,7 @@ template <class T>
 SmoResult Smo<T>::iterate(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance,
                           Index max_iterations, bool may_reduce) {
   SmoResult result;
-  Extremes ends =
-      loops_.scan(p.F.data(), p.up_mask.data(), p.low_mask.data(), padded(p.m));
+  Extremes ends = loops_.scan(p.F.data(), p.up_mask.data(), p.low_mask.data(), padded(p.m));
   Index unbounded_steps = 0;
   while (gap_of(ends) > tolerance && result.iterations < max_iterations) {
     const Step step = has_equality_ ? pair_step(p, rows, ends) : single_step(p, rows, ends);
@@ -110,8 +109,7 @@ SmoResult Smo<T>::iterate(LocalProblem<T>& p, BlockRows<T>& rows, double toleran
     ++result.iterations;
     unbounded_steps = step.stayed_free ? unbounded_steps + 1 : 0;
     if (may_reduce && unbounded_steps >= kReduceAfter) {
-      const SmoResult inner =
-          reduced(p, rows, tolerance, max_iterations - result.iterations, ends);
+      const SmoResult inner = reduced(p, rows, tolerance, max_iterations - result.iterations, ends);
       result.iterations += inner.iterations;
       result.reductions += inner.reductions;
       if (inner.iterations > 0)
@@ -145,8 +143,8 @@ const T* Smo<T>::row(LocalProblem<T>& p, BlockRows<T>& rows, Index k, const Extr
         const double va = violation(a), vb = violation(b);
         return va != vb ? va > vb : a < b;
       };
-      std::nth_element(candidates_.begin() + 1, candidates_.begin() + extra + 1,
-                       candidates_.end(), before);
+      std::nth_element(candidates_.begin() + 1, candidates_.begin() + extra + 1, candidates_.end(),
+                       before);
       candidates_.resize(static_cast<std::size_t>(extra + 1));
     }
   }
@@ -185,13 +183,12 @@ typename Smo<T>::Step Smo<T>::pair_step(LocalProblem<T>& p, BlockRows<T>& rows, 
 }
 
 template <class T>
-typename Smo<T>::Step Smo<T>::single_step(LocalProblem<T>& p, BlockRows<T>& rows,
-                                          Extremes& ends) {
+typename Smo<T>::Step Smo<T>::single_step(LocalProblem<T>& p, BlockRows<T>& rows, Extremes& ends) {
   const bool increase = -ends.up_value >= ends.low_value;
   const Index k = increase ? ends.up : ends.low;
   const T* row_k = row(p, rows, k, ends);
-  const double curvature = std::max(static_cast<double>(p.diagonal[k]),
-                                    static_cast<double>(curvature_floor<T>()));
+  const double curvature =
+      std::max(static_cast<double>(p.diagonal[k]), static_cast<double>(curvature_floor<T>()));
   Step step;
   step.stayed_free = p.is_free(k);
   const double old = p.beta[k];

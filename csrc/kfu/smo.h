@@ -4,9 +4,9 @@
 // moves t from β_j to β_i (i may increase, j may decrease, F_i < F_j):
 //     t = (F_j − F_i) / η,  η = K_ii + K_jj − 2K_ij (floored: duplicates, indefinite kernels),
 // clipped so that both stay in their boxes and snapped exactly onto a bound that it reaches; then
-// F += t(K_i − K_j). First index: the smallest F that may increase. Second index: the largest F that
-// may decrease (first order, SvmFu) or the largest guaranteed decrease (F_k − F_i)²/η (second order;
-// Fan, Chen & Lin 2005). Stops when the gap max F(low) − min F(up) ≤ tolerance.
+// F += t(K_i − K_j). First index: the smallest F that may increase. Second index: the largest F
+// that may decrease (first order, SvmFu) or the largest guaranteed decrease (F_k − F_i)²/η (second
+// order; Fan, Chen & Lin 2005). Stops when the gap max F(low) − min F(up) ≤ tolerance.
 //
 // Reduced working set (Rifkin 2002, 2.4.1): after kReduceAfter consecutive steps in which both
 // variables were unbounded, iterate on the unbounded variables alone until they are optimal, then

@@ -115,7 +115,8 @@ void SquareTier<T>::fill(const Index* ks, Index count) {
     const Index last = std::min(first + kPanelSlots, size_);
     bool known = true;
     for (const Index s : todo)
-      for (Index c = first; c < last && known; ++c) known = filled_[s] > 0 && born_[c] <= filled_[s];
+      for (Index c = first; c < last && known; ++c)
+        known = filled_[s] > 0 && born_[c] <= filled_[s];
     const bool transposable = !known && all_complete(first, last);
     if (transposable)
       for (const Index s : todo) copy_transposed(s, first, last);

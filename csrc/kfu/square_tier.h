@@ -2,10 +2,10 @@
 //
 // Slots are stable: a variable that stays in the chunk keeps its slot, and what is known of its row
 // stays. Rows are filled when the subproblem solver first asks for them. An entry comes, in this
-// order of preference, from the rectangular tier (a gather), from the transposed entry of a row that
-// is already there, or from the kernel. The unit of the last two is a panel of kPanelSlots columns:
-// a panel is evaluated if any of its entries is missing, because the panel kernels compute it whole
-// at the price of one entry.
+// order of preference, from the rectangular tier (a gather), from the transposed entry of a row
+// that is already there, or from the kernel. The unit of the last two is a panel of kPanelSlots
+// columns: a panel is evaluated if any of its entries is missing, because the panel kernels compute
+// it whole at the price of one entry.
 //
 // Staleness: born_[s] is the edit that put the current variable into slot s, filled_[s] the edit
 // after which row s was last complete. Entry (s, c) is known iff born_[c] ≤ filled_[s]; row s is
@@ -29,8 +29,8 @@ class SquareTier final : public BlockRows<T> {
   Index capacity() const { return capacity_; }
   Index evaluations() const { return evaluations_; }
 
-  /// Puts variables (with their data points and K_kk + ridge_k) into slots; slots beyond size() come
-  /// last and in increasing order. Invalidates every pointer from get().
+  /// Puts variables (with their data points and K_kk + ridge_k) into slots; slots beyond size()
+  /// come last and in increasing order. Invalidates every pointer from get().
   void assign(const std::vector<Index>& slots, const std::vector<Index>& variables,
               const std::vector<Index>& points, const std::vector<double>& diagonal);
   /// Number of slots in use: slots [0, size) hold variables.

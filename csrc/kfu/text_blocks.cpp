@@ -8,6 +8,8 @@
 namespace kfu::text {
 namespace {
 
+constexpr size_t kParallelBytes = size_t{1} << 22;  // counting less is quicker than waking threads
+
 using Bytes = uint8_t __attribute__((vector_size(16)));
 
 Bytes filled_with(char c) {
@@ -70,7 +72,7 @@ Blocks split_blocks(const char* data, size_t size, char separator, size_t block_
     result.blocks.push_back(block);
   }
   const int64_t n_blocks = static_cast<int64_t>(result.blocks.size());
-#pragma omp parallel for schedule(static) num_threads(threads) if (n_blocks > 1)
+#pragma omp parallel for schedule(static) num_threads(threads) if (size > kParallelBytes)
   for (int64_t b = 0; b < n_blocks; ++b) {
     Block& block = result.blocks[b];
     const Counts counts = count_bytes(data + block.begin, data + block.end, separator);

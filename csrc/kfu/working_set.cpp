@@ -66,9 +66,9 @@ void lead_with_pair(const WorkingSetView& v, std::vector<Index>& add) {
   }
 }
 
-// Slots to give up so that `wanted` places find room: bounded variables before unbounded ones, among
-// the bounded the most satisfied first, among the unbounded those longest in the chunk; the maximal
-// violating pair never.
+// Slots to give up so that `wanted` places find room: bounded variables before unbounded ones,
+// among the bounded the most satisfied first, among the unbounded those longest in the chunk; the
+// maximal violating pair never.
 std::vector<Index> evict_most_satisfied(const WorkingSetView& v, Index wanted) {
   const Index missing = wanted - (v.capacity - static_cast<Index>(v.chunk.size()));
   std::vector<Index> bounded, unbounded;
@@ -106,20 +106,28 @@ WorkingSetEdit replace_chunk(const WorkingSetView& v, const std::vector<Index>& 
 
 Index WorkingSetSelector::default_chunk(Index n) const {
   switch (rule_) {
-    case WorkingSetRule::svmfu: return std::min<Index>(n, 2048);
-    case WorkingSetRule::svmlight: return std::min<Index>(n, 10);
-    case WorkingSetRule::osuna: return std::min<Index>(n, 1000);
-    case WorkingSetRule::keerthi: return 2;
+    case WorkingSetRule::svmfu:
+      return std::min<Index>(n, 2048);
+    case WorkingSetRule::svmlight:
+      return std::min<Index>(n, 10);
+    case WorkingSetRule::osuna:
+      return std::min<Index>(n, 1000);
+    case WorkingSetRule::keerthi:
+      return 2;
   }
   return 2;
 }
 
 WorkingSetEdit WorkingSetSelector::select(const WorkingSetView& view) {
   switch (rule_) {
-    case WorkingSetRule::svmfu: return svmfu(view);
-    case WorkingSetRule::svmlight: return svmlight(view);
-    case WorkingSetRule::osuna: return osuna(view);
-    case WorkingSetRule::keerthi: return keerthi(view);
+    case WorkingSetRule::svmfu:
+      return svmfu(view);
+    case WorkingSetRule::svmlight:
+      return svmlight(view);
+    case WorkingSetRule::osuna:
+      return osuna(view);
+    case WorkingSetRule::keerthi:
+      return keerthi(view);
   }
   return {};
 }
@@ -169,8 +177,8 @@ WorkingSetEdit WorkingSetSelector::osuna(const WorkingSetView& v) {
   }
   const double theta = threshold(v);
   const Index new_limit = std::max<Index>(1, v.capacity / 10);
-  for (Index looked = 0;
-       looked < v.n_active && static_cast<Index>(edit.add.size()) < new_limit; ++looked) {
+  for (Index looked = 0; looked < v.n_active && static_cast<Index>(edit.add.size()) < new_limit;
+       ++looked) {
     cursor_ = cursor_ + 1 < v.n_active ? cursor_ + 1 : 0;
     if (v.slot_of[cursor_] < 0 && satisfaction(v, cursor_, theta) < -0.25 * v.tolerance)
       edit.add.push_back(cursor_);

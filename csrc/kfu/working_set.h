@@ -3,7 +3,8 @@
 // Satisfaction of variable k at threshold θ (positive is good; Rifkin 2002, 2.2.5):
 //     at its lower bound  F_k − θ,   at its upper bound  θ − F_k,   in between  −|F_k − θ|.
 //
-// svmfu     The chunk keeps its unbounded variables; the most satisfied are evicted to make room for
+// svmfu     The chunk keeps its unbounded variables; the most satisfied are evicted to make room
+// for
 //           the most violating outside it. Room: half the chunk. (The original's room, chunk −
 //           unbounded − 200 but at least 100, is too much when unbounded variables are few and too
 //           little when they crowd the chunk: 12,000 of them took 700 rounds instead of 40. Where
@@ -12,7 +13,8 @@
 //           until looked at, is here an exact partial ordering, and its look-ahead has nothing left
 //           to find.
 // svmlight  The q/2 smallest F that may increase and the q/2 largest that may decrease.
-// osuna     Scan on from where the last scan ended, take violators as they come, replace variables of
+// osuna     Scan on from where the last scan ended, take violators as they come, replace variables
+// of
 //           the chunk that are satisfied at a bound.
 // keerthi   The maximal violating pair.
 // Every rule includes the maximal violating pair, which is what makes each round a strict decrease.
@@ -33,16 +35,16 @@ struct WorkingSetView {
   const double* lower;
   const double* upper;
   bool has_equality;
-  Extremes ends;                       ///< the maximal violating pair among them
+  Extremes ends;  ///< the maximal violating pair among them
   double tolerance;
-  Index capacity;                      ///< of the chunk
-  const std::vector<Index>& chunk;     ///< place held by each slot
-  const std::vector<Index>& slot_of;   ///< by place; −1: not in the chunk
-  const std::vector<Index>& entered;   ///< round in which each slot got its variable
+  Index capacity;                     ///< of the chunk
+  const std::vector<Index>& chunk;    ///< place held by each slot
+  const std::vector<Index>& slot_of;  ///< by place; −1: not in the chunk
+  const std::vector<Index>& entered;  ///< round in which each slot got its variable
 };
 
-/// Places to bring into the chunk and slots to give up for them. Slots that are neither given up nor
-/// taken keep their variable. evict.size() + free slots ≥ add.size().
+/// Places to bring into the chunk and slots to give up for them. Slots that are neither given up
+/// nor taken keep their variable. evict.size() + free slots ≥ add.size().
 struct WorkingSetEdit {
   std::vector<Index> add;
   std::vector<Index> evict;

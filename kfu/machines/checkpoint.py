@@ -1,8 +1,8 @@
 """Checkpoints: the state of a long training, saved as it goes, so that a kill loses little.
 
-The file (NumPy's .npz, no pickle) holds a fingerprint of the training (data, kernel, costs) and, for
-each binary machine begun, β over all rows. Resuming starts each machine from its β: a warm start, so
-what the file says never changes the answer, only the time to reach it.
+The file (NumPy's .npz, no pickle) holds a fingerprint of the training (data, kernel, costs) and,
+for each binary machine begun, β over all rows. Resuming starts each machine from its β: a warm
+start, so what the file says never changes the answer, only the time to reach it.
 """
 
 from __future__ import annotations

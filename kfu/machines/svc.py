@@ -8,6 +8,7 @@ example of weight 0 has the box [0, 0]: it is there, and never a support vector.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,8 +81,6 @@ def _rows_of(X: Any, rows: np.ndarray) -> Any:
 
 def _remaining(settings: SolverSettings, solutions: list[Solution]) -> SolverSettings:
     """The limits of the whole training that are left for the next machine."""
-    from dataclasses import replace
-
     spent = sum(sum(s.info.seconds.values()) for s in solutions)
     done = sum(s.info.iterations for s in solutions)
     return replace(
@@ -93,8 +92,6 @@ def _remaining(settings: SolverSettings, solutions: list[Solution]) -> SolverSet
 
 def _untrained(last: Solution) -> Solution:
     """Stands for a machine that an interrupt kept from being trained: f = 0."""
-    from dataclasses import replace
-
     zeros = np.zeros(0)
     info = replace(last.info, objective=0.0, n_sv=0, n_usv=0, iterations=0, rounds=0)
     return Solution(alpha=zeros, beta=zeros, bias=0.0, info=info)
@@ -108,10 +105,8 @@ _SUMMED = (
 )
 
 
-def combined_info(
-    solutions: list[Solution], coef: np.ndarray, costs: np.ndarray
-) -> dict[str, Any]:
-    """The report of one or several binary machines. n_sv counts rows, n_usv those unbounded in any."""
+def combined_info(solutions: list[Solution], coef: np.ndarray, costs: np.ndarray) -> dict[str, Any]:
+    """The report of the binary machines; n_sv counts rows, n_usv those unbounded in any machine."""
     infos = [s.info.to_dict() for s in solutions]
     merged = dict(infos[0])
     if len(infos) > 1:
@@ -120,6 +115,7 @@ def combined_info(
         for name in _SUMMED:
             merged[name] = sum(i[name] for i in infos)
         merged["bias"] = [i["bias"] for i in infos]
+        merged["iterations_by_machine"] = [i["iterations"] for i in infos]
         merged["bias_interval"] = [list(i["bias_interval"]) for i in infos]
         unfinished = [i["status"] for i in infos if i["status"] != "converged"]
         merged["status"] = unfinished[0] if unfinished else "converged"

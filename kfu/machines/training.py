@@ -1,7 +1,8 @@
-"""Training: check what was asked, prepare a task, hand it to the machine, warn when it stopped early."""
+"""Training: check what was asked, prepare a task, hand it to the machine, warn of an early stop."""
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -198,16 +199,14 @@ def _check_start(start: Model, task: TrainingTask) -> None:
 
 def _fingerprint(task: TrainingTask, machine: str) -> dict[str, Any]:
     """What a checkpoint has to share with the training it is resumed in."""
-    import hashlib
-
     digest = hashlib.sha256()
     if sp.issparse(task.X):
         for part in (task.X.data, task.X.indices, task.X.indptr):
-            digest.update(np.ascontiguousarray(part))
+            digest.update(np.ascontiguousarray(part).data)
     else:
-        digest.update(np.ascontiguousarray(task.X))
-    digest.update(np.ascontiguousarray(task.labels))
-    digest.update(np.ascontiguousarray(task.costs))
+        digest.update(np.ascontiguousarray(task.X).data)
+    digest.update(np.ascontiguousarray(task.labels).data)
+    digest.update(np.ascontiguousarray(task.costs).data)
     return {
         "machine": machine,
         "kernel": task.kernel.to_dict(),
@@ -259,14 +258,17 @@ def _weights(
                 shown = ", ".join(str(c) for c in known[:10])
                 raise SettingsError(f"class_weight names class {label!r}; the data have {shown}")
             if not np.isfinite(weight) or weight < 0:
-                raise SettingsError(f"the weight of class {label!r} is {weight!r}; it has to be ≥ 0")
+                raise SettingsError(f"the weight of class {label!r} is {weight!r}; give it ≥ 0")
             factors[known.index(label)] = weight
     weights = factors[labels]
     if sample_weight is not None:
         sample_weight = np.asarray(sample_weight, dtype=np.float64)
         if sample_weight.shape != labels.shape:
             raise DataError(
-                source, None, f"{sample_weight.size} weights for {len(labels)} rows", "give one each"
+                source,
+                None,
+                f"{sample_weight.size} weights for {len(labels)} rows",
+                "give one each",
             )
         if not np.all(np.isfinite(sample_weight)) or np.any(sample_weight < 0):
             row = int(np.argmax(~(np.isfinite(sample_weight) & (sample_weight >= 0)))) + 1

@@ -1,4 +1,4 @@
-"""Solvers of the one dual problem (csrc/kfu/dual.h): problem and settings in, solution and info out."""
+"""Solvers of the one dual problem (csrc/kfu/dual.h): problem in, certified solution out."""
 
 from kfu.solvers.dual import DualProblem, Info, Progress, Solution, solve
 from kfu.solvers.settings import SOLVERS, SolverSettings

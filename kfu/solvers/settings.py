@@ -28,7 +28,9 @@ SOLVERS: dict[str, SolverKind] = {
     "osuna": SolverKind(
         "osuna", "sequential scan for violators, replacing satisfied points (Osuna 1997)"
     ),
-    "smo": SolverKind("keerthi", "the maximal violating pair each round (Platt 1998, Keerthi 1999)"),
+    "smo": SolverKind(
+        "keerthi", "the maximal violating pair, round by round (Platt 1998, Keerthi)"
+    ),
 }
 
 PRECISIONS = ("auto", "float32", "float64")

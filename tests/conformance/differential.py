@@ -1,4 +1,4 @@
-"""kfu beside LIBSVM, configuration by configuration: data × kernel × C × weights × layout × precision.
+"""kfu beside LIBSVM: data × kernel × C × weights × layout × precision, a verdict for each.
 
 Each configuration is trained by both; the verdict says whether objectives (recomputed here from the
 coefficients and an independent kernel), decision values and certificates agree, and whether models
@@ -102,7 +102,9 @@ class Verdict:
     objective: float
     peer_objective: float
     kkt_gap: float
-    peer_kkt_gap: float  # from scratch, as ours: LIBSVM's rows are float32 and may miss its tolerance
+    peer_kkt_gap: (
+        float  # from scratch, as ours: LIBSVM's rows are float32 and may miss its tolerance
+    )
     decision_difference: float  # relative to the largest decision value, or absolute below 1
     exchange_difference: float
     is_definite: bool  # an indefinite kernel has several local optima
@@ -125,7 +127,7 @@ class Verdict:
         return found
 
     def excuse(self) -> str:
-        """Why decision values may differ although kfu's certificate holds; empty when they may not."""
+        """Why decision values may differ although kfu's certificate holds, or nothing."""
         if not self.is_definite:
             return "indefinite kernel"
         if self.peer_kkt_gap > self.tolerance:
@@ -272,7 +274,9 @@ def main() -> int:
         for configuration in configurations():
             verdict = judge(configuration, tolerance)
             outcomes[verdict.outcome] += 1
-            remarks = verdict.failures() or ([verdict.excuse()] if verdict.outcome == "warn" else [])
+            remarks = verdict.failures() or (
+                [verdict.excuse()] if verdict.outcome == "warn" else []
+            )
             print(
                 f"{verdict.outcome} {tolerance:g} {configuration} "
                 f"objective {verdict.objective_difference:+.1e} gap {verdict.kkt_gap:.1e} "

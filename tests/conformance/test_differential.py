@@ -1,4 +1,4 @@
-"""LIBSVM beside kfu on at least 200 configurations, and on the real data sets; see differential.py."""
+"""LIBSVM beside kfu on at least 200 configurations; see differential.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The real data sets: every layout, precision, solver, cache and chunk gives LIBSVM's solution.
 
-The objective agrees to 1e-5 relative, decision values to 1e-2 at tolerance 1e-3 and to 1e-4 at 1e-6.
+Objectives agree to 1e-5 relative, decision values to 1e-2 at tolerance 1e-3 and 1e-4 at 1e-6.
 scikit-learn's build of LIBSVM is the peer; its objective is recomputed from its coefficients.
 """
 

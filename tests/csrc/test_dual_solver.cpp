@@ -103,7 +103,8 @@ Toy make_toy(Index n, double cost, double gamma, bool equality, bool duplicates)
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j < n; ++j) {
       double d = 0.0;
-      for (int k = 0; k < 3; ++k) d += (x[3 * i + k] - x[3 * j + k]) * (x[3 * i + k] - x[3 * j + k]);
+      for (int k = 0; k < 3; ++k)
+        d += (x[3 * i + k] - x[3 * j + k]) * (x[3 * i + k] - x[3 * j + k]);
       toy.k64.push_back(std::exp(-gamma * d));
       toy.k32.push_back(static_cast<float>(toy.k64.back()));
     }
@@ -115,8 +116,7 @@ Certificate run(const Toy& toy, const Gram<T>& gram, const SolverSettings& setti
                 const std::vector<double>& start, Info* info) {
   DualSolver<T> solver(gram, toy.problem, start, nullptr, settings, nullptr);
   Status status = Status::running;
-  for (int guard = 0; status == Status::running && guard < 200000; ++guard)
-    status = solver.round();
+  for (int guard = 0; status == Status::running && guard < 200000; ++guard) status = solver.round();
   CHECK(status == Status::optimal);
   const std::vector<double> beta = solver.beta();
   double sum = 0.0;
@@ -185,8 +185,10 @@ void warm_start_is_cheap() {
 }  // namespace
 
 int main() {
-  all_settings(make_toy(300, 1.0, 0.5, true, false), make_toy(300, 1.0, 0.5, true, false).k32, "f32");
-  all_settings(make_toy(300, 10.0, 2.0, true, true), make_toy(300, 10.0, 2.0, true, true).k64, "dup");
+  all_settings(make_toy(300, 1.0, 0.5, true, false), make_toy(300, 1.0, 0.5, true, false).k32,
+               "f32");
+  all_settings(make_toy(300, 10.0, 2.0, true, true), make_toy(300, 10.0, 2.0, true, true).k64,
+               "dup");
   all_settings(make_toy(300, 1.0, 0.5, false, false), make_toy(300, 1.0, 0.5, false, false).k64,
                "no bias");
   warm_start_is_cheap();

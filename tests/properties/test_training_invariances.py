@@ -1,4 +1,4 @@
-"""What must not change a trained machine: order of rows, sign of labels, layout, cache, chunk, start."""
+"""What must not change a machine: order of rows, sign of labels, layout, cache, chunk, start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOLERANCE = 1e-5
 
 @st.composite
 def problems(draw):
-    """A small two-class problem with a kernel and a cost; rows may repeat, labels may contradict."""
+    """A small two-class problem, kernel and cost; rows may repeat, labels may contradict."""
     n = draw(st.integers(8, 60))
     d = draw(st.integers(1, 6))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -143,6 +143,4 @@ def test_without_bias_flipping_labels_is_exact_negation(problem):
     a = fit(problem, bias=False)
     b = fit(problem, y=-problem[1], bias=False)
     assert a.bias[0] == 0.0
-    assert np.allclose(
-        a.decision_function(problem[0]), -b.decision_function(problem[0]), atol=1e-3
-    )
+    assert np.allclose(a.decision_function(problem[0]), -b.decision_function(problem[0]), atol=1e-3)

@@ -167,7 +167,7 @@ def test_tight_tolerances_are_reached():
 
 def test_iteration_and_time_limits_keep_a_feasible_point():
     X, y = blobs(600, 3, 2, shift=0.3)
-    solution, upper = run(X, y, 100.0, max_iterations=50, tolerance=1e-6)
+    solution, _ = run(X, y, 100.0, max_iterations=50, tolerance=1e-6)
     assert solution.info.status == "max_iterations"
     assert solution.info.iterations == 50
     assert abs(y @ solution.alpha) < 1e-9
