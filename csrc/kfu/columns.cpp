@@ -44,8 +44,8 @@ void grow_panels(Buffer<T>& buffer, Index n_panels, Index panel_size) {
 template <class T>
 class DenseColumns final : public PanelColumns<T> {
  public:
-  DenseColumns(const Program<T>& program, const Points<T>& points,
-               std::unique_ptr<Points<T>> owned, int threads, Index capacity)
+  DenseColumns(const Program<T>& program, const Points<T>& points, std::unique_ptr<Points<T>> owned,
+               int threads, Index capacity)
       : PanelColumns<T>(program, points, std::move(owned), threads),
         panels_(program.specs.size()),
         norms_(program.specs.size()) {

@@ -15,8 +15,8 @@ template <class T>
 class PanelColumns : public ColumnSet {
  public:
   /// `points` outlives the set, unless it is handed over in `owned`.
-  PanelColumns(const Program<T>& program, const Points<T>& points,
-               std::unique_ptr<Points<T>> owned, int threads)
+  PanelColumns(const Program<T>& program, const Points<T>& points, std::unique_ptr<Points<T>> owned,
+               int threads)
       : program_(program), points_(points), owned_(std::move(owned)), threads_(threads) {}
 
   Index size() const override { return size_; }

@@ -7,8 +7,8 @@
 // evaluating against contiguous slots streams memory.
 //
 // Determinism: the value of K(i, j) is a function of the two points, the kernel, T and the
-// instruction set alone. It does not depend on slots, on how rows are grouped, on panel boundaries or
-// on threads, and K(i, j) == K(j, i) bit for bit for the dot-product statistics.
+// instruction set alone. It does not depend on slots, on how rows are grouped, on panel boundaries
+// or on threads, and K(i, j) == K(j, i) bit for bit for the dot-product statistics.
 #pragma once
 
 #include <memory>
@@ -37,8 +37,8 @@ class Gram {
  public:
   virtual ~Gram() = default;
 
-  virtual Index size() const = 0;        ///< points of the data set
-  virtual Simd simd() const = 0;         ///< the instruction set in use (never `best`)
+  virtual Index size() const = 0;          ///< points of the data set
+  virtual Simd simd() const = 0;           ///< the instruction set in use (never `best`)
   virtual const char* layout() const = 0;  ///< "dense", "csr" or "precomputed"
 
   /// out[i] = K(i, i), the T value widened to double, for all points.
@@ -54,9 +54,9 @@ class Gram {
                     Index last, T* const* out) const = 0;
 
   /// sums[m * ld_sums + c] += Σ_r coef[r * n_outputs + m] · K(points[r], columns[c]) for c in
-  /// [first, last) (indexed by slot, not relative to first), in float64 and in the order of r, so the
-  /// result does not depend on how the call is split over r or c.
-  /// Where keep is given and keep[r] is not null, keep[r][c] (indexed by slot) also receives the value.
+  /// [first, last) (indexed by slot, not relative to first), in float64 and in the order of r, so
+  /// the result does not depend on how the call is split over r or c. Where keep is given and
+  /// keep[r] is not null, keep[r][c] (indexed by slot) also receives the value.
   virtual void accumulate(const Index* points, const double* coef, Index n_rows, Index n_outputs,
                           const ColumnSet& columns, Index first, Index last, double* sums,
                           Index ld_sums, T* const* keep) const = 0;

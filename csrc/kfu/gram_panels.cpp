@@ -1,5 +1,5 @@
-// The Gram of kernels evaluated from features: packs the rows of a call, shares the panels out among
-// threads and leaves the arithmetic to the panel code.
+// The Gram of kernels evaluated from features: packs the rows of a call, shares the panels out
+// among threads and leaves the arithmetic to the panel code.
 //
 // Blocking: a task is a block of panels that fits the second-level cache; it meets all rows of the
 // call in order, one register tile at a time. Rows are packed in batches of bounded size.
@@ -16,17 +16,17 @@
 namespace kfu {
 namespace {
 
-constexpr Index cache_bytes = Index{256} << 10;      // of panels that a task works on
-constexpr Index row_batch_bytes = Index{4} << 20;    // of packed rows
-constexpr Index spread_groups = 4;                   // registers of rows worth spreading out
-constexpr double parallel_work = 1.5e6;              // multiply-adds worth a parallel region
+constexpr Index cache_bytes = Index{256} << 10;    // of panels that a task works on
+constexpr Index row_batch_bytes = Index{4} << 20;  // of packed rows
+constexpr Index spread_groups = 4;                 // registers of rows worth spreading out
+constexpr double parallel_work = 1.5e6;            // multiply-adds worth a parallel region
 
 /// Memory of one call: rows packed once, and a scratch per thread. Kept for the next call.
 template <class T>
 struct Workspace {
   std::vector<Buffer<T>> packed, norms;  // per channel
   std::vector<std::vector<SparseRow<T>>> sparse;
-  std::vector<std::vector<T>> spread;  // 0 between calls
+  std::vector<std::vector<T>> spread;              // 0 between calls
   std::vector<Buffer<T>> tiles, expanded, values;  // per thread
   std::vector<std::vector<std::int32_t>> compact;
   std::vector<Buffer<std::int32_t>> indices;
@@ -152,8 +152,7 @@ std::unique_ptr<ColumnSet> PanelGram<T>::make_columns_of(const DataView& other) 
   }
   auto points = std::make_unique<Points<T>>(other, program_.specs, ops_, threads_);
   const Points<T>& borrowed = *points;
-  auto columns =
-      make_panel_columns<T>(program_, borrowed, std::move(points), threads_, other.n);
+  auto columns = make_panel_columns<T>(program_, borrowed, std::move(points), threads_, other.n);
   std::vector<Index> all(static_cast<std::size_t>(other.n));
   for (Index i = 0; i < other.n; ++i) all[static_cast<std::size_t>(i)] = i;
   columns->assign(0, all.data(), other.n);
@@ -277,8 +276,7 @@ void PanelGram<T>::run_batch(const PanelJob<T>& job, int threads, Workspace<T>& 
     ops_.block(job, first_panel, last_panel, scratch_of(space, 0));
     return;
   }
-  const Index panel_bytes =
-      std::max<Index>(program_.total_depth(), 1) * width * Index{sizeof(T)};
+  const Index panel_bytes = std::max<Index>(program_.total_depth(), 1) * width * Index{sizeof(T)};
   Index panels = std::min<Index>(std::max<Index>(cache_bytes / panel_bytes, 4), 64);
   if (threads > 1) panels = std::min(panels, std::max<Index>(n_panels / (4 * threads), 1));
   const Index n_blocks = (n_panels + panels - 1) / panels;

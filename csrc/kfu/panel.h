@@ -79,7 +79,7 @@ struct Plan {
 /// The rows of a call, in one channel.
 template <class T>
 struct RowSide {
-  const T* packed = nullptr;              ///< dense
+  const T* packed = nullptr;             ///< dense
   const SparseRow<T>* sparse = nullptr;  ///< sparse
   const T* spread = nullptr;             ///< sparse, PanelJob::n_spread > 0
   const T* norms = nullptr;              ///< where factor ≠ 0
@@ -108,7 +108,7 @@ struct Sink {
 template <class T>
 struct PanelJob {
   const Plan<T>* plan = nullptr;
-  const RowSide<T>* rows = nullptr;       ///< per channel
+  const RowSide<T>* rows = nullptr;        ///< per channel
   const ColumnSide<T>* columns = nullptr;  ///< per channel
   Index n_rows = 0;
   int n_spread = 0;           ///< rows are spread as [feature][n_spread]: 1 or PanelOps::lanes

@@ -53,7 +53,7 @@ class Points {
 
   Index size() const { return data_.n; }
   Index n_features() const { return data_.d; }
-  Index max_count() const { return max_count_; }      ///< CSR: entries of the longest point
+  Index max_count() const { return max_count_; }     ///< CSR: entries of the longest point
   double mean_count() const { return mean_count_; }  ///< CSR: entries per point
 
   /// Dense: writes the depth values of a point to to[0], to[stride], ...

@@ -91,8 +91,8 @@ Program<T> make_program(const Kernel& kernel, const DataView& data) {
     for (const Leaf& leaf : term.leaves) {
       const Statistic statistic = kernel_info(leaf.kind).statistic;
       std::size_t c = 0;
-      while (c < origin.size() && (program.specs[c].statistic != statistic ||
-                                   origin[c]->scale != leaf.scale)) {
+      while (c < origin.size() &&
+             (program.specs[c].statistic != statistic || origin[c]->scale != leaf.scale)) {
         ++c;
       }
       if (c == origin.size()) {
@@ -104,8 +104,8 @@ Program<T> make_program(const Kernel& kernel, const DataView& data) {
         origin.push_back(&leaf);
       }
       program.leaves.push_back({static_cast<int>(c), leaf.kind, leaf.form,
-                                static_cast<T>(leaf.gamma), static_cast<T>(leaf.coef0),
-                                leaf.degree, program.channels[c].factor});
+                                static_cast<T>(leaf.gamma), static_cast<T>(leaf.coef0), leaf.degree,
+                                program.channels[c].factor});
     }
     step.last = static_cast<int>(program.leaves.size());
     program.terms.push_back(step);

@@ -19,7 +19,7 @@ from kfu.model import Model
 
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 # Points of an axis; regions of several classes have sharp edges and need more.
-GRID, REGION_GRID = 300, 500
+GRID, REGION_GRID = 300, 400
 # Colour-blind safe (Okabe and Ito), one per class in turn.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 LINE = "#222222"

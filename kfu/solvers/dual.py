@@ -140,7 +140,10 @@ def solve(
     run = DualRun(X, kernel, problem.signed(start), settings.core_options())
     status = _iterate(run, settings, progress, begin)
     iterated = time.perf_counter()
-    certificate = run.certificate()
+    try:
+        certificate = run.certificate()
+    except KeyboardInterrupt:  # heard after the certificate was computed: it is at hand now
+        certificate = run.certificate()
     counters = run.counters()
     seconds = {"solve": iterated - begin, "certify": time.perf_counter() - iterated}
     info = Info(status=status, seconds=seconds, **certificate, **counters)

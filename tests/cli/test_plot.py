@@ -51,9 +51,11 @@ def test_other_formats(ending, flat, kfu, tmp_path):
 
 
 def test_two_of_many_features_and_many_classes(kfu, toy, toy_model, three_classes, tmp_path):
-    assert kfu("plot", toy_model, toy, "-o", "a.png", "--features", "1,3").exit_code == 0
+    assert (
+        kfu("plot", toy_model, toy, "-o", "a.png", "--features", "1,3", "--dpi", 60).exit_code == 0
+    )
     assert kfu("train", three_classes, "-q", "--scale", "standard").exit_code == 0
-    assert kfu("plot", "trees.kfu", three_classes, "-o", "b.png").exit_code == 0
+    assert kfu("plot", "trees.kfu", three_classes, "-o", "b.png", "--dpi", 60).exit_code == 0
 
 
 @pytest.mark.parametrize(

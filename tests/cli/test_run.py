@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_toys import COMMAND
+from cli_toys import COMMAND, ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[2]
 Runner = Callable[..., Any]
@@ -141,6 +141,7 @@ def test_a_killed_run_keeps_what_it_has_done(kfu: Runner, tmp_path: Path) -> Non
         [*COMMAND, "run", str(config), "-o", str(out)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        env=ENVIRONMENT,
     )
     deadline = time.monotonic() + 60
     while len(list((out / "parts").glob("*.json"))) < 5 and time.monotonic() < deadline:

@@ -1,5 +1,5 @@
-// The Gram of features: editing column sets, splitting calls, keeping rows, and every layout against
-// a plain double loop.
+// The Gram of features: editing column sets, splitting calls, keeping rows, and every layout
+// against a plain double loop.
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -61,8 +61,8 @@ struct Data {
   double rbf(Index i, Index j) const {
     double s = 0;
     for (Index k = 0; k < d; ++k) {
-      const double t = values[static_cast<std::size_t>(i * d + k)] -
-                       values[static_cast<std::size_t>(j * d + k)];
+      const double t =
+          values[static_cast<std::size_t>(i * d + k)] - values[static_cast<std::size_t>(j * d + k)];
       s += t * t;
     }
     return std::exp(-gamma_value * s);

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 from kfu._gram import Gram, available_simd
 
-from kfu.kernels import KernelSpec
+from kfu.kernels import KERNELS, KernelSpec
 from tests.oracles.kernels import rbf
 from tests.unit.kernel_cases import (
     EVALUATED,
@@ -45,6 +45,19 @@ def test_every_kernel_agrees_with_its_formula(
         assert_near(gram.cross(laid_out(Z, layout)), oracle_of(name, X, Z), precision)
         np.testing.assert_array_equal(K, K.T)
         np.testing.assert_array_equal(gram.diagonal(), np.diag(K).astype(np.float64))
+
+
+@pytest.mark.parametrize("simd", SIMD)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "name", [name for name in EVALUATED if not KERNELS[name].needs_non_negative]
+)
+def test_data_of_both_signs(name: str, layout: str, simd: str) -> None:
+    signs = np.random.default_rng(4).choice([-1.0, 1.0], (41, 27))
+    X = points(41, 27) * signs
+    for precision in PRECISIONS:
+        K = Gram(laid_out(X, layout), spec_of(name, 27), precision, 1, simd).block()
+        assert_near(K, oracle_of(name, X, X), precision)
 
 
 @pytest.mark.parametrize("name", ["rbf", "laplacian", "chi2", "rational", "rbf-ard"])

@@ -405,7 +405,7 @@ def test_files_plain_and_compressed(tmp_path):
         assert dataset.source == str(path)
 
 
-@pytest.mark.parametrize("content", [SAMPLE, gzip.compress(SAMPLE)])
+@pytest.mark.parametrize("content", [SAMPLE, gzip.compress(SAMPLE, mtime=0)])
 def test_standard_input(stdin, content):
     stdin(content)
     dataset = read_dataset("-")
