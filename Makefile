@@ -111,6 +111,7 @@ ASAN_FLAGS := -std=c++17 -O1 -g -fopenmp -fsanitize=address,undefined -fno-sanit
 ASAN_CORE  = $(patsubst csrc/kfu/%.cpp,build/asan/core/%.o,$(wildcard csrc/kfu/*.cpp))
 HEADERS    = $(wildcard csrc/kfu/*.h csrc/kfu/*.inc tests/csrc/*.h)
 
+.PRECIOUS: build/asan/core/%.o
 build/asan/core/%.o: csrc/kfu/%.cpp $(HEADERS)
 	@mkdir -p $(@D)
 	$(CXX) $(ASAN_FLAGS) -c $< -o $@

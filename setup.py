@@ -23,7 +23,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 EXTRA = os.environ.get("KFU_CXXFLAGS", "").split()
-COMPILE = ["-std=c++17", "-O3", "-fopenmp", "-fvisibility=hidden", "-Wall", "-Wextra", *EXTRA]
+WARN = ["-Wall", "-Wextra"]
+COMPILE = ["-std=c++17", "-O3", "-g0", "-fopenmp", "-fvisibility=hidden", *WARN, *EXTRA]
 LINK = ["-fopenmp", *EXTRA]
 
 # Extension module -> the csrc files it needs, as glob patterns.

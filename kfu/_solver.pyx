@@ -95,6 +95,7 @@ cdef extern from "kfu/certified_solver.h" namespace "kfu" nogil:
         int64_t verification_evaluations()
         int64_t refinements()
         cbool uses_float64_rows()
+        cbool changed_precision()
         Simd simd()
         const char* layout()
 
@@ -211,6 +212,7 @@ cdef class DualRun:
             "kernel_evaluations": i.kernel_evaluations, "cache_hits": i.cache_hits,
             "cache_misses": i.cache_misses, "reductions": i.reductions, "shrinks": i.shrinks,
             "chunk": i.chunk, "refinements": self.solver.get().refinements(),
+            "changed_precision": bool(self.solver.get().changed_precision()),
             "verification_evaluations": self.solver.get().verification_evaluations(),
             "precision": "float64" if self.solver.get().uses_float64_rows() else "float32",
             "simd": SIMD_NAMES[<int>self.solver.get().simd()],

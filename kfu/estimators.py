@@ -47,8 +47,9 @@ class SVC(ClassifierMixin, BaseEstimator):
         their own parameters; "precomputed", X then being the kernel matrix; or a function
         ``kernel(X, Z)`` returning the matrix of kernel values.
     gamma : "scale", "auto" or float, default "scale"
-        "scale" is 1 / (n_features · X.var()) as in scikit-learn, "auto" is 1 / n_features, which
-        the command line and LIBSVM have as default. For kernels by name.
+        "scale" is 1 / (n_features · X.var()) as in scikit-learn (with weights, the weighted
+        variance: an example of weight two is an example given twice), "auto" is 1 / n_features,
+        which the command line and LIBSVM have as default. For kernels by name.
     degree, coef0 : int, float
         Of the kernels by name that have them.
     tol : float, default 1e-3
@@ -60,7 +61,8 @@ class SVC(ClassifierMixin, BaseEstimator):
     shrinking, cache_mib, chunk, solver, precision, threads
         Of the solver, see `kfu.solvers.SolverSettings`; ``threads=0`` uses all cores.
     max_iter : int, default -1
-        Bound on the iterations of each binary machine; -1 for none.
+        Bound on the iterations of all binary machines together; -1 for the larger of 10,000,000
+        and 100 for each row.
     decision_function_shape : "ovr" or "ovo", default "ovr"
         With more than two classes: one score for each class, whose argmax is the prediction, or
         one value for each pair of classes.
@@ -155,7 +157,7 @@ class SVC(ClassifierMixin, BaseEstimator):
         self.shape_fit_ = X.shape
         labels = _model_labels(classes)
         try:
-            data, kernel = self._training_data(X, rows)
+            data, kernel = self._training_data(X, rows, weights)
             model = train(
                 data,
                 labels[index],
@@ -229,19 +231,20 @@ class SVC(ClassifierMixin, BaseEstimator):
             max_iterations=max(int(self.max_iter), 0),
         )
 
-    def _kernel_spec(self, X: Any) -> KernelSpec:
+    def _kernel_spec(self, X: Any, weights: np.ndarray | None) -> KernelSpec:
         if isinstance(self.kernel, KernelSpec):
             return self.kernel.resolve(X)
         if isinstance(self.kernel, Mapping):
             return KernelSpec.from_dict(dict(self.kernel)).resolve(X)
         if not isinstance(self.kernel, str):
             raise TypeError(f"kernel must be a name, KernelSpec, dict or function: {self.kernel!r}")
-        offered = {"gamma": self._gamma_value(X), "degree": self.degree, "coef0": self.coef0}
+        gamma = self._gamma_value(X, weights)
+        offered = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
         return KernelSpec.make(self.kernel, **_accepted(self.kernel, offered)).resolve(X)
 
-    def _gamma_value(self, X: Any) -> float:
+    def _gamma_value(self, X: Any, weights: np.ndarray | None) -> float:
         if self.gamma == "scale":
-            variance = _variance(X)
+            variance = _variance(X, weights)
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
         if self.gamma == "auto":
             return 1.0 / X.shape[1]
@@ -251,7 +254,9 @@ class SVC(ClassifierMixin, BaseEstimator):
             )
         return float(self.gamma)
 
-    def _training_data(self, X: Any, rows: np.ndarray | None) -> tuple[Any, KernelSpec]:
+    def _training_data(
+        self, X: Any, rows: np.ndarray | None, weights: np.ndarray | None
+    ) -> tuple[Any, KernelSpec]:
         """What is trained on, after `rows` are chosen, and its kernel.
 
         Sets: _X_fit, for a kernel that is a function.
@@ -263,7 +268,7 @@ class SVC(ClassifierMixin, BaseEstimator):
             kept = X if rows is None else np.ascontiguousarray(X[np.ix_(rows, rows)])
             return kept, KernelSpec.make("precomputed")
         kept = X if rows is None else X[rows]
-        return kept, self._kernel_spec(kept)
+        return kept, self._kernel_spec(kept, weights)
 
     def _takes_matrix(self) -> bool:
         """Whether X is a kernel matrix."""
@@ -347,12 +352,16 @@ def _accepted(kernel: str, offered: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in offered.items() if k in KERNELS[kernel_name(kernel)].parameters}
 
 
-def _variance(X: Any) -> float:
-    """The variance of all entries."""
-    if not sp.issparse(X):
+def _variance(X: Any, weights: np.ndarray | None) -> float:
+    """The variance of all entries, a row of weight w counting w times."""
+    if weights is None and not sp.issparse(X):
         return float(X.var(dtype=np.float64))
-    data, size = X.data.astype(np.float64), X.shape[0] * X.shape[1]
-    return float((data**2).sum() / size - (data.sum() / size) ** 2)
+    weights = np.ones(X.shape[0]) if weights is None else weights
+    size = weights.sum() * X.shape[1]
+    first = weights @ np.asarray(X.sum(axis=1, dtype=np.float64)).reshape(-1) / size
+    squares = X.multiply(X) if sp.issparse(X) else np.square(X - first)
+    second = weights @ np.asarray(squares.sum(axis=1, dtype=np.float64)).reshape(-1) / size
+    return float(second - first**2 if sp.issparse(X) else second)
 
 
 def _rows_with_weight(

@@ -9,6 +9,11 @@ namespace kfu {
 
 namespace {
 
+constexpr Index kSmall = 512;              // variables of a problem that is polished
+constexpr double kPolished = 1e-11;        // gap it is polished to, if rounding lets it
+constexpr Index kPolishStepsPerPoint = 50;
+constexpr Index kUnlimited = Index(1) << 60;
+
 bool is_plain_linear(const Kernel& kernel, const DataView&) {
   if (kernel.terms.size() != 1 || kernel.terms[0].leaves.size() != 1) return false;
   const Leaf& leaf = kernel.terms[0].leaves[0];
@@ -29,7 +34,8 @@ CertifiedSolver::CertifiedSolver(const DataView& data, const Kernel& kernel, Dua
       is_linear_(is_plain_linear(kernel, data)),
       last_gap_(std::numeric_limits<double>::infinity()) {
   if (beta.empty()) beta.assign(problem_.linear.size(), 0.0);
-  start(beta, nullptr, precision == Precision::float64);
+  const bool is_small = problem_.size() <= kSmall && precision == Precision::automatic;
+  start(beta, nullptr, is_small || precision == Precision::float64);
 }
 
 std::unique_ptr<LinearMap> CertifiedSolver::linear_map() const {
@@ -58,9 +64,22 @@ void CertifiedSolver::start(const std::vector<double>& beta, const std::vector<d
 Status CertifiedSolver::round() {
   certificate_is_current_ = false;
   const Status reached = loop_->round();
-  if (reached == Status::running || reached == Status::max_iterations) return reached;
+  if (reached == Status::running) return reached;
+  if (reached == Status::max_iterations && !is_polishing_) return reached;
   certify_now();
-  return certificate_.kkt_gap <= settings_.tolerance ? Status::optimal : refine(reached);
+  if (certificate_.kkt_gap > settings_.tolerance) {
+    if (!is_polishing_ || reached == Status::stalled) return refine(reached);
+    loop_->set_goal(settings_.tolerance, kUnlimited);  // the gap does not fall at every step
+    return Status::running;
+  }
+  if (is_polishing_ || !may_polish()) return Status::optimal;
+  is_polishing_ = true;
+  loop_->set_goal(std::min(kPolished, settings_.tolerance), kPolishStepsPerPoint * problem_.size());
+  return Status::running;
+}
+
+bool CertifiedSolver::may_polish() const {
+  return problem_.size() <= kSmall && gram64_rows_ && settings_.max_iterations == 0;
 }
 
 // The rounds are done by their own gradient, but the certificate is not met.
@@ -74,6 +93,7 @@ Status CertifiedSolver::refine(Status reached) {
   }
   if (!gram64_rows_ && precision_ == Precision::automatic) {
     past_ = info();
+    changed_precision_ = true;
     const std::vector<double> beta = loop_->beta();
     loop_.reset();
     gram32_.reset();

@@ -38,12 +38,15 @@ class CertifiedSolver {
   Index verification_evaluations() const { return verification_evaluations_; }
   Index refinements() const { return refinements_; }
   bool uses_float64_rows() const { return gram64_rows_; }
+  /// Whether float32 rows did not do and float64 rows took over.
+  bool changed_precision() const { return changed_precision_; }
   Simd simd() const { return simd_; }
   const char* layout() const { return layout_; }
 
  private:
   void start(const std::vector<double>& beta, const std::vector<double>* gradient, bool float64);
   void certify_now();
+  bool may_polish() const;
   Status refine(Status reached);
   std::unique_ptr<LinearMap> linear_map() const;
 
@@ -54,6 +57,8 @@ class CertifiedSolver {
   Precision precision_;
   bool is_linear_;
   bool gram64_rows_ = false;
+  bool changed_precision_ = false;
+  bool is_polishing_ = false;
   Simd simd_ = Simd::baseline;
   const char* layout_ = "dense";
   std::unique_ptr<Gram<float>> gram32_;

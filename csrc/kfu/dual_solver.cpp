@@ -13,6 +13,9 @@ constexpr double kCrowded = 0.7;       // part of unbounded variables at which t
 constexpr Index kLargestChunk = 4096;  // of those chosen here; a caller may ask for more
 constexpr double kSquareShare = 0.5;   // of the cache budget, at most, for the square tier
 constexpr Index kInnerStepsPerSlot = 100;
+// The limit nobody asked for, LIBSVM's: badly scaled data would otherwise seem to hang.
+constexpr Index kMostSteps = 10000000;
+constexpr Index kMostStepsPerPoint = 100;
 
 }  // namespace
 
@@ -146,11 +149,10 @@ Status DualSolver<T>::round() {
     info_.gap = gap_of(ends);
   }
   if (info_.gap <= settings_.tolerance) return Status::optimal;
-  Index allowed = std::numeric_limits<Index>::max();
-  if (settings_.max_iterations > 0) {
-    allowed = settings_.max_iterations - info_.iterations;
-    if (allowed <= 0) return Status::max_iterations;
-  }
+  const Index limit = settings_.max_iterations > 0 ? settings_.max_iterations
+                                                   : std::max(kMostSteps, kMostStepsPerPoint * n_);
+  const Index allowed = limit - info_.iterations;
+  if (allowed <= 0) return Status::max_iterations;
   if (may_shrink_) shrink_settled(ends);
   if (n_active_ < n_) ends = scan();  // places have moved
   grow_chunk_if_crowded();

@@ -42,6 +42,8 @@ class OuterLoop {
   virtual std::vector<double> beta() const = 0;
   /// Replaces the maintained gradient (by variable) by a more accurate one, for all variables.
   virtual void reset_gradient(const std::vector<double>& F) = 0;
+  /// Goes on to another tolerance, for at most `iterations` more steps.
+  virtual void set_goal(double tolerance, Index iterations) = 0;
 };
 
 template <class T>
@@ -57,6 +59,10 @@ class DualSolver final : public OuterLoop {
   const Info& info() const override { return info_; }
   std::vector<double> beta() const override;
   void reset_gradient(const std::vector<double>& F) override;
+  void set_goal(double tolerance, Index iterations) override {
+    settings_.tolerance = tolerance;
+    settings_.max_iterations = info_.iterations + iterations;
+  }
 
  private:
   struct Shrunk {  // places [first, last) left the active set when β was `beta` (by variable)

@@ -27,7 +27,7 @@ struct SolverSettings {
   WorkingSetRule working_set = WorkingSetRule::svmfu;
   PairRule pair = PairRule::second_order;
   bool shrinking = true;     ///< drop settled variables; always followed by a full check
-  Index max_iterations = 0;  ///< pair steps; 0: no limit
+  Index max_iterations = 0;  ///< pair steps; 0: max(10⁷, 100·n)
   Simd simd = Simd::best;
 };
 

@@ -234,7 +234,8 @@ max_iterations = click.option(
     type=COUNT,
     default=0,
     show_default=True,
-    help="Stop after so many pair steps (exit 3; the model is written and marked); 0: no limit.",
+    help="Stop after so many pair steps (exit 3; the model is written and marked); "
+    "0: the larger of 10,000,000 and 100 a row.",
 )
 max_seconds = click.option(
     "--max-seconds",

@@ -122,6 +122,7 @@ def combined_info(solutions: list[Solution], coef: np.ndarray, costs: np.ndarray
         merged["precision"] = (
             "float64" if any(i["precision"] == "float64" for i in infos) else "float32"
         )
+        merged["changed_precision"] = any(i["changed_precision"] for i in infos)
         merged["chunk"] = max(i["chunk"] for i in infos)
         merged["seconds"] = {
             name: sum(i["seconds"][name] for i in infos) for name in infos[0]["seconds"]

@@ -75,6 +75,7 @@ class Info:
     refinements: int
     chunk: int
     precision: str
+    changed_precision: bool
     simd: str
     layout: str
     seconds: dict[str, float] = field(default_factory=dict)
@@ -186,10 +187,15 @@ def _warnings(info: Info, settings: SolverSettings, n: int) -> list[str]:
             f"the chunk ({info.chunk}) is smaller than the number of unbounded SVs "
             f"({info.n_usv}); a larger --chunk or --cache-mib may be faster"
         )
-    if settings.precision == "auto" and info.precision == "float64":
+    if info.changed_precision:
         found.append(
             "float32 kernel values did not reach the tolerance; the run went on in float64 "
             "(large C, or nearly equal points)"
+        )
+    if info.status == "max_iterations" and not settings.max_iterations:
+        found.append(
+            f"stopped after {info.iterations} iterations, the limit when none is given; scale the "
+            "features, lower the cost, or set --max-iterations"
         )
     if info.status == "stalled":
         found.append(

@@ -49,7 +49,9 @@ class SolverSettings:
     precision: of kernel rows. "auto" uses float32, refines in float64, and changes to float64 rows
         when refinement does not reach the tolerance.
     selection: second-order or first-order (maximal violating pair) choice inside a subproblem.
-    max_iterations, max_seconds: 0 for no limit.
+    max_iterations: 0 for max(10⁷, 100·n), as LIBSVM has it: badly scaled data end with a message
+        instead of seeming to hang.
+    max_seconds: 0 for no limit.
     """
 
     solver: str = "svmfu"

@@ -29,16 +29,6 @@ from sklearn.utils.estimator_checks import (  # noqa: E402
     parametrize_with_checks,
 )
 
-# A weighted and a repeated row lead the solver along different paths to two solutions that agree
-# to the tolerance; the check wants 1e-7, and a gamma that does not look at the data (scikit-learn's
-# own SVC is exempt for the same reasons). `test_weights_are_repetitions` has both.
-EXPECTED_FAILURES = dict.fromkeys(
-    (
-        "check_sample_weight_equivalence_on_dense_data",
-        "check_sample_weight_equivalence_on_sparse_data",
-    ),
-    "agrees to the solver's tolerance, not to 1e-7",
-)
 KERNELS = {
     "linear": {},
     "poly": {"degree": 2, "gamma": 0.2, "coef0": 1.0},
@@ -49,7 +39,6 @@ KERNELS = {
 
 @parametrize_with_checks(
     [SVC(), SVC(kernel="linear"), SVC(kernel="precomputed")],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
