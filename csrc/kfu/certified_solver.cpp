@@ -9,8 +9,8 @@ namespace kfu {
 
 namespace {
 
-constexpr Index kSmall = 512;              // variables of a problem that is polished
-constexpr double kPolished = 1e-11;        // gap it is polished to, if rounding lets it
+constexpr Index kSmall = 512;        // variables of a problem that is polished
+constexpr double kPolished = 1e-11;  // gap it is polished to, if rounding lets it
 constexpr Index kPolishStepsPerPoint = 50;
 constexpr Index kUnlimited = Index(1) << 60;
 

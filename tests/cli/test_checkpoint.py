@@ -15,7 +15,7 @@ from cli_toys import COMMAND, ENVIRONMENT, files_in, libsvm_text, two_classes
 from kfu.model import Model
 
 # Slow on purpose: two points a round, and a tolerance that takes many rounds.
-SLOW = ["--solver", "smo", "-c", "1000", "-g", "2", "-e", "1e-5", "-t", "1", "--cache-mib", "1"]
+SLOW = ["--solver", "smo", "-c", "200", "-g", "0.5", "-e", "1e-4", "-t", "1", "--cache-mib", "1"]
 
 
 @pytest.fixture
