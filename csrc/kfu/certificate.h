@@ -12,8 +12,6 @@
 #include <vector>
 
 #include "kfu/dual.h"
-#include "kfu/gram.h"
-#include "kfu/linear_map.h"
 
 namespace kfu {
 
@@ -29,14 +27,6 @@ struct Certificate {
   Index n_sv = 0;
   Index n_usv = 0;
 };
-
-/// F = (K + ridge)β + linear for every variable, by rows of K. Returns the number of kernel values.
-Index gradient_from_scratch(const DualProblem& problem, const std::vector<double>& beta,
-                            const Gram<double>& gram, std::vector<double>& F_out);
-
-/// The same for the linear kernel, through w.
-void gradient_from_scratch(const DualProblem& problem, const std::vector<double>& beta,
-                           const DataView& data, int threads, std::vector<double>& F_out);
 
 Certificate certify(const DualProblem& problem, const std::vector<double>& beta,
                     const std::vector<double>& F);

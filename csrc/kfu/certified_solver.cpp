@@ -1,6 +1,7 @@
 #include "kfu/certified_solver.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -13,12 +14,20 @@ constexpr Index kSmall = 512;        // variables of a problem that is polished
 constexpr double kPolished = 1e-11;  // gap it is polished to, if rounding lets it
 constexpr Index kPolishStepsPerPoint = 50;
 constexpr Index kUnlimited = Index(1) << 60;
+constexpr double kSumError = 1e-10;    // of a maintained float64 sum, relative to Σ|β|
+constexpr double kUselessError = 1.0;  // margins are of order one
 
 bool is_plain_linear(const Kernel& kernel, const DataView&) {
   if (kernel.terms.size() != 1 || kernel.terms[0].leaves.size() != 1) return false;
   const Leaf& leaf = kernel.terms[0].leaves[0];
   return kernel.terms[0].weight == 1.0 && leaf.form == Form::value && leaf.scale.empty() &&
          leaf.gamma == 1.0 && std::strcmp(kernel_info(leaf.kind).name, "linear") == 0;
+}
+
+double sum_of_moduli(const std::vector<double>& values) {
+  double total = 0.0;
+  for (const double value : values) total += std::fabs(value);
+  return total;
 }
 
 }  // namespace
@@ -89,12 +98,16 @@ Status CertifiedSolver::refine(Status reached) {
   ++refinements_;
   if (improves) {
     loop_->reset_gradient(F_);
+    reset_error_ = F_error_;
+    reset_total_ = sum_of_moduli(loop_->beta());
     return Status::running;
   }
   if (!gram64_rows_ && precision_ == Precision::automatic) {
     past_ = info();
     changed_precision_ = true;
     const std::vector<double> beta = loop_->beta();
+    reset_error_ = F_error_;
+    reset_total_ = sum_of_moduli(beta);
     loop_.reset();
     gram32_.reset();
     last_gap_ = std::numeric_limits<double>::infinity();
@@ -104,13 +117,26 @@ Status CertifiedSolver::refine(Status reached) {
   return Status::stalled;
 }
 
+// What the rounds maintain, with a bound on its error. Values of K at precision T are the same each
+// time they are computed, so the sum of all updates is K_T(β − β₀): its error is that of one value
+// times Σ|β − β₀|, with β₀ and its error those of the last reset.
+ApproximateGradient CertifiedSolver::maintained_gradient(const std::vector<double>& beta) const {
+  const double per_value = gram64_rows_ ? gram64_->value_error() : gram32_->value_error();
+  const double moved = sum_of_moduli(beta) + reset_total_;
+  return {loop_->gradient(), reset_error_ + (per_value + kSumError) * moved};
+}
+
 void CertifiedSolver::certify_now() {
   const std::vector<double> beta = loop_->beta();
   if (is_linear_) {
-    gradient_from_scratch(problem_, beta, data_, settings_.threads, F_);
+    exact_linear_gradient(problem_, beta, data_, settings_.threads, F_);
   } else {
     if (!gram64_) gram64_ = make_gram<double>(data_, kernel_, settings_.threads, settings_.simd);
-    verification_evaluations_ += gradient_from_scratch(problem_, beta, *gram64_, F_);
+    const ApproximateGradient maintained = maintained_gradient(beta);
+    const bool is_usable = !maintained.values.empty() && maintained.error < kUselessError;
+    verification_evaluations_ += exact_gradient(problem_, beta, *gram64_, settings_.threads,
+                                                is_usable ? &maintained : nullptr, F_);
+    F_error_ = is_usable ? maintained.error : 0.0;
   }
   certificate_ = certify(problem_, beta, F_);
   certificate_is_current_ = true;

@@ -13,6 +13,7 @@
 #include "kfu/certificate.h"
 #include "kfu/dual.h"
 #include "kfu/dual_solver.h"
+#include "kfu/exact_gradient.h"
 #include "kfu/gram.h"
 #include "kfu/info.h"
 #include "kfu/settings.h"
@@ -48,6 +49,7 @@ class CertifiedSolver {
   void certify_now();
   bool may_polish() const;
   Status refine(Status reached);
+  ApproximateGradient maintained_gradient(const std::vector<double>& beta) const;
   std::unique_ptr<LinearMap> linear_map() const;
 
   DataView data_;
@@ -66,6 +68,9 @@ class CertifiedSolver {
   std::unique_ptr<OuterLoop> loop_;
   Info past_;  // counters of loops that were replaced
   std::vector<double> F_;
+  double F_error_ = 0;      // of the entries of F_ that are not exact, because they do not matter
+  double reset_error_ = 0;  // of the gradient the loop was last given
+  double reset_total_ = 0;  // Σ|β| at that time
   Certificate certificate_;
   bool certificate_is_current_ = false;
   double last_gap_;

@@ -350,6 +350,15 @@ std::vector<double> DualSolver<T>::beta() const {
 }
 
 template <class T>
+std::vector<double> DualSolver<T>::gradient() const {
+  std::vector<double> out;
+  if (n_active_ < n_) return out;
+  out.resize(static_cast<std::size_t>(n_));
+  for (Index k = 0; k < n_; ++k) out[variable_[k]] = F_[k];
+  return out;
+}
+
+template <class T>
 void DualSolver<T>::reset_gradient(const std::vector<double>& F) {
   shrunk_.clear();
   n_active_ = n_;

@@ -44,6 +44,10 @@ class Gram {
   /// out[i] = K(i, i), the T value widened to double, for all points.
   virtual void diagonal(double* out) const = 0;
 
+  /// A bound on |value − K(i, j)|, exact arithmetic against T, over all pairs of points of this
+  /// data set; infinity where none is known.
+  virtual double value_error() const = 0;
+
   /// An empty set of columns over this data set, with room for `capacity` slots.
   virtual std::unique_ptr<ColumnSet> make_columns(Index capacity) const = 0;
   /// All points of `other` (same d; for precomputed kernels an other.n × size() matrix) as columns.

@@ -1,5 +1,6 @@
 // A kernel matrix given by the user.
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -58,6 +59,8 @@ class LookupGram final : public Gram<T> {
   Index size() const override { return data_.d; }
   Simd simd() const override { return simd_; }
   const char* layout() const override { return "precomputed"; }
+
+  double value_error() const override { return std::numeric_limits<double>::infinity(); }
 
   void diagonal(double* out) const override {
     if (data_.n != data_.d) {

@@ -6,6 +6,8 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <mutex>
 #include <stdexcept>
 #include <vector>
@@ -19,7 +21,7 @@ namespace {
 constexpr Index cache_bytes = Index{256} << 10;    // of panels that a task works on
 constexpr Index row_batch_bytes = Index{4} << 20;  // of packed rows
 constexpr Index spread_groups = 4;                 // registers of rows worth spreading out
-constexpr double parallel_work = 1.5e6;            // multiply-adds worth a parallel region
+constexpr double parallel_work = 6e6;              // multiply-adds worth a parallel region
 
 /// Memory of one call: rows packed once, and a scratch per thread. Kept for the next call.
 template <class T>
@@ -48,6 +50,7 @@ class PanelGram final : public Gram<T> {
   const char* layout() const override { return data_.is_csr ? "csr" : "dense"; }
 
   void diagonal(double* out) const override;
+  double value_error() const override;
 
   std::unique_ptr<ColumnSet> make_columns(Index capacity) const override {
     return make_panel_columns<T>(program_, points_, nullptr, threads_, capacity);
@@ -142,6 +145,30 @@ void PanelGram<T>::diagonal(double* out) const {
     const T* values = ops_.apply(plan_, statistics, tiles);
     for (Index i = begin; i < end; ++i) out[i] = static_cast<double>(values[i - begin]);
   }
+}
+
+// For exp(−γ s), s = ‖x‖² + ‖z‖² − 2⟨x, z⟩ with m terms in each sum. With unit roundoff u and R the
+// largest ‖x‖²: every sum is within m u of the sum of the moduli of its terms (≤ R), the two
+// additions and the rounding of the features to T add at most 8 u · 2R, so |δs| ≤ (2m + 8) · 2 u R;
+// |K'| ≤ γ; and the exponential itself is good to 2 ulp.
+template <class T>
+double PanelGram<T>::value_error() const {
+  constexpr double unit = std::numeric_limits<T>::epsilon() / 2;
+  constexpr double unknown = std::numeric_limits<double>::infinity();
+  if (plan_.n_terms != 1 || plan_.terms[0].last != 1 || plan_.terms[0].weight != T(1)) {
+    return unknown;
+  }
+  const LeafStep<T>& leaf = plan_.leaves[0];
+  if (leaf.form != Form::value || std::strcmp(kernel_info(leaf.kind).name, "rbf") != 0) {
+    return unknown;
+  }
+  double largest = 0.0;
+  for (Index i = 0; i < data_.n; ++i) {
+    largest = std::max(largest, static_cast<double>(points_.norm(0, i)));
+  }
+  const Index m = data_.is_csr ? points_.max_count() : plan_.channels[0].depth;
+  const double distance = (2.0 * static_cast<double>(m) + 8.0) * 2.0 * unit * largest;
+  return static_cast<double>(leaf.gamma) * distance + 4.0 * unit;
 }
 
 template <class T>

@@ -130,23 +130,17 @@ const T* Smo<T>::row(LocalProblem<T>& p, BlockRows<T>& rows, Index k, const Extr
   candidates_.assign(1, k);
   if (extra > 0) {
     const double middle = has_equality_ ? 0.5 * (ends.up_value + ends.low_value) : 0.0;
-    const auto violation = [&](Index l) {
-      double v = -kInf;
-      if (p.up_mask[l] == 0.0) v = middle - p.F[l];
-      if (p.low_mask[l] == 0.0) v = std::max(v, p.F[l] - middle);
-      return v;
-    };
-    for (Index l = 0; l < p.m; ++l)
-      if (l != k && !rows.has(l) && violation(l) > 0.0) candidates_.push_back(l);
-    if (static_cast<Index>(candidates_.size()) > extra + 1) {
-      const auto before = [&](Index a, Index b) {
-        const double va = violation(a), vb = violation(b);
-        return va != vb ? va > vb : a < b;
-      };
-      std::nth_element(candidates_.begin() + 1, candidates_.begin() + extra + 1, candidates_.end(),
-                       before);
-      candidates_.resize(static_cast<std::size_t>(extra + 1));
+    ranked_.clear();
+    for (Index l = 0; l < p.m; ++l) {
+      if (l == k || rows.has(l)) continue;
+      double violation = -kInf;
+      if (p.up_mask[l] == 0.0) violation = middle - p.F[l];
+      if (p.low_mask[l] == 0.0) violation = std::max(violation, p.F[l] - middle);
+      if (violation > 0.0) ranked_.emplace_back(-violation, l);
     }
+    const Index count = std::min<Index>(extra, static_cast<Index>(ranked_.size()));
+    std::nth_element(ranked_.begin(), ranked_.begin() + count, ranked_.end());
+    for (Index c = 0; c < count; ++c) candidates_.push_back(ranked_[c].second);
   }
   rows.fill(candidates_.data(), static_cast<Index>(candidates_.size()));
   return rows.get(k);

@@ -18,6 +18,7 @@
 // Rows of the block are asked for when a variable is first moved, never before (BlockRows).
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "kfu/settings.h"
@@ -87,7 +88,8 @@ class Smo {
   PairRule pair_;
   bool has_equality_;
   std::vector<T> zero_row_;        // second row of a single-variable step
-  std::vector<Index> candidates_;  // scratch of row()
+  std::vector<Index> candidates_;  // scratch of row(), as is ranked_
+  std::vector<std::pair<double, Index>> ranked_;
 };
 
 extern template class Smo<float>;

@@ -65,14 +65,19 @@ void SquareTier<T>::assign(const std::vector<Index>& slots, const std::vector<In
 }
 
 template <class T>
+void SquareTier<T>::set_places(const std::vector<Index>& places) {
+  places_ = places;
+  last_place_ = places.empty() ? -1 : *std::max_element(places.begin(), places.end());
+}
+
+template <class T>
 bool SquareTier<T>::gather(Index slot) {
   const T* full = row_tier_.find(variables_[slot]);
-  if (full == nullptr) return false;
-  const Index valid = row_tier_.valid(variables_[slot]);
-  for (Index c = 0; c < size_; ++c)
-    if (places_[c] >= valid) return false;
+  if (full == nullptr || row_tier_.valid(variables_[slot]) <= last_place_) return false;
   T* row = block_.get() + slot * ld_;
-  for (Index c = 0; c < size_; ++c) row[c] = full[places_[c]];
+  const Index since = filled_[slot];  // columns born later are missing; 0: all of them
+  for (Index c = 0; c < size_; ++c)
+    if (born_[c] > since) row[c] = full[places_[c]];
   row[slot] = static_cast<T>(diagonal_[slot]);
   filled_[slot] = edit_;
   return true;

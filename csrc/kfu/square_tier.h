@@ -36,7 +36,7 @@ class SquareTier final : public BlockRows<T> {
   /// Number of slots in use: slots [0, size) hold variables.
   Index size() const { return size_; }
   /// Tells where the rectangular tier keeps the column of each slot (after a shrink or an edit).
-  void set_places(const std::vector<Index>& places) { places_ = places; }
+  void set_places(const std::vector<Index>& places);
 
   bool has(Index k) const override { return filled_[k] == edit_; }
   const T* get(Index k) const override { return block_.get() + k * ld_; }
@@ -57,6 +57,7 @@ class SquareTier final : public BlockRows<T> {
   Index size_ = 0;
   Index edit_ = 1;
   Index evaluations_ = 0;
+  Index last_place_ = -1;  // the largest of places_
   std::unique_ptr<T[]> block_;
   std::unique_ptr<ColumnSet> columns_;
   std::vector<Index> variables_, points_, places_, born_, filled_;

@@ -74,6 +74,21 @@ def test_the_certificate_is_true(solver, bias):
     assert np.all(solution.alpha <= upper)
 
 
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_the_certificate_is_true_over_several_blocks(layout):
+    X, y = blobs(2500, 4, 3, shift=0.6)
+    data = sp.csr_matrix(X) if layout == "csr" else X
+    solution, upper = run(data, y, 0.5)
+    info = solution.info
+    truth = judge(rbf(X, 0.5), y, upper, solution.alpha, solution.bias)
+    assert info.n_sv > 1100
+    assert info.verification_evaluations < info.n_sv * len(y)
+    assert info.objective == pytest.approx(truth.objective, rel=1e-10)
+    assert info.kkt_gap == pytest.approx(truth.kkt_gap, abs=1e-9)
+    assert info.kkt_violation == pytest.approx(truth.kkt_violation, abs=1e-9)
+    assert info.duality_gap == pytest.approx(truth.duality_gap, abs=1e-7)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("chunk", [0, 2, 5, 64, 400])
 @pytest.mark.parametrize("rows", [0, 1, 50, 400])

@@ -1,0 +1,35 @@
+// The gradient of dual.h from float64 values of K, from scratch: what certificates are made of.
+//
+// F = (K + ridge)β + linear at every variable costs n_sv · n kernel values. Two facts make it
+// cheaper without making it less true:
+//   symmetry     among the support vectors each K(i, j) serves F_i and F_j;
+//   irrelevance  a variable with β = 0 that is satisfied contributes nothing to any figure of the
+//                certificate. An approximate F with a proven error bound shows which variables are
+//                satisfied for certain; those keep their approximate value.
+// The order of summation is fixed by the problem alone, so threads do not change a bit.
+#pragma once
+
+#include <vector>
+
+#include "kfu/dual.h"
+#include "kfu/gram.h"
+
+namespace kfu {
+
+/// An F to start from: |value − F| ≤ error at every variable.
+struct ApproximateGradient {
+  std::vector<double> values;
+  double error;
+};
+
+/// F by rows of K. With `approximate` (may be null), variables proven irrelevant keep their
+/// approximate value. Returns the number of kernel values computed.
+Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta,
+                     const Gram<double>& gram, int threads, const ApproximateGradient* approximate,
+                     std::vector<double>& F_out);
+
+/// F for the linear kernel, through w.
+void exact_linear_gradient(const DualProblem& problem, const std::vector<double>& beta,
+                           const DataView& data, int threads, std::vector<double>& F_out);
+
+}  // namespace kfu
