@@ -26,8 +26,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def run_one(case: str, competitor: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.worker", case, competitor]
-    environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         reason = done.stderr.strip().splitlines()[-1:] or ["no message"]
         return {"case": case, "competitor": competitor, "error": reason[0]}

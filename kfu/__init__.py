@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from kfu._openmp import load_with_passive_waiting
 from kfu._version import __version__
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     _gram: Any
     _reader: Any
     _solver: Any
+
+load_with_passive_waiting()
 
 # Public name -> "module:name".
 _EXPORTS = {

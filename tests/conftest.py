@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-# Two test processes share two cores: threads that wait must not spin (read when OpenMP starts).
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
 import pytest
 
 

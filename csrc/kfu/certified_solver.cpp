@@ -14,8 +14,7 @@ constexpr Index kSmall = 512;        // variables of a problem that is polished
 constexpr double kPolished = 1e-11;  // gap it is polished to, if rounding lets it
 constexpr Index kPolishStepsPerPoint = 50;
 constexpr Index kUnlimited = Index(1) << 60;
-constexpr double kSumError = 1e-10;    // of a maintained float64 sum, relative to Σ|β|
-constexpr double kUselessError = 1.0;  // margins are of order one
+constexpr double kSumError = 1e-10;  // of a maintained float64 sum, relative to Σ|β|
 
 bool is_plain_linear(const Kernel& kernel, const DataView&) {
   if (kernel.terms.size() != 1 || kernel.terms[0].leaves.size() != 1) return false;
@@ -61,11 +60,13 @@ void CertifiedSolver::start(const std::vector<double>& beta, const std::vector<d
     if (!gram64_) gram64_ = make_gram<double>(data_, kernel_, settings_.threads, settings_.simd);
     simd_ = gram64_->simd();
     layout_ = gram64_->layout();
+    value_error_ = gram64_->value_error();
     loop_.reset(new DualSolver<double>(*gram64_, problem_, beta, gradient, settings, linear_map()));
   } else {
     gram32_ = make_gram<float>(data_, kernel_, settings_.threads, settings_.simd);
     simd_ = gram32_->simd();
     layout_ = gram32_->layout();
+    value_error_ = gram32_->value_error();
     loop_.reset(new DualSolver<float>(*gram32_, problem_, beta, gradient, settings, linear_map()));
   }
 }
@@ -98,32 +99,54 @@ Status CertifiedSolver::refine(Status reached) {
   ++refinements_;
   if (improves) {
     loop_->reset_gradient(F_);
-    reset_error_ = F_error_;
-    reset_total_ = sum_of_moduli(loop_->beta());
+    remember_reset(loop_->beta());
     return Status::running;
   }
   if (!gram64_rows_ && precision_ == Precision::automatic) {
     past_ = info();
     changed_precision_ = true;
     const std::vector<double> beta = loop_->beta();
-    reset_error_ = F_error_;
-    reset_total_ = sum_of_moduli(beta);
     loop_.reset();
     gram32_.reset();
     last_gap_ = std::numeric_limits<double>::infinity();
     start(beta, &F_, true);
+    remember_reset(beta);
     return Status::running;
   }
   return Status::stalled;
 }
 
+double CertifiedSolver::weighted_total(const std::vector<double>& beta) const {
+  double total = 0.0;
+  if (!value_error_.is_known) return total;
+  for (Index k = 0; k < problem_.size(); ++k)
+    total += std::fabs(beta[k]) * value_error_.by_point[problem_.points[k]];
+  return total;
+}
+
+void CertifiedSolver::remember_reset(const std::vector<double>& beta) {
+  reset_errors_ = F_errors_;
+  reset_total_ = sum_of_moduli(beta);
+  reset_weighted_ = weighted_total(beta);
+}
+
 // What the rounds maintain, with a bound on its error. Values of K at precision T are the same each
-// time they are computed, so the sum of all updates is K_T(β − β₀): its error is that of one value
-// times Σ|β − β₀|, with β₀ and its error those of the last reset.
+// time they are computed, so the sum of all updates is K_T(β − β₀), β₀ being β at the last reset:
+// its error at k is Σ_j |β − β₀|_j · (error of the value K(k, j)), plus that of the reset. Empty
+// when no bound is known or the gradient is not complete.
 ApproximateGradient CertifiedSolver::maintained_gradient(const std::vector<double>& beta) const {
-  const double per_value = gram64_rows_ ? gram64_->value_error() : gram32_->value_error();
+  if (!value_error_.is_known) return {};
+  ApproximateGradient maintained{loop_->gradient(), {}};
+  if (maintained.values.empty()) return maintained;
   const double moved = sum_of_moduli(beta) + reset_total_;
-  return {loop_->gradient(), reset_error_ + (per_value + kSumError) * moved};
+  const double common = weighted_total(beta) + reset_weighted_;
+  maintained.errors.resize(beta.size());
+  for (Index k = 0; k < problem_.size(); ++k) {
+    const double own = value_error_.by_point[problem_.points[k]];
+    maintained.errors[k] = (value_error_.constant + kSumError + own) * moved + common +
+                           (reset_errors_.empty() ? 0.0 : reset_errors_[k]);
+  }
+  return maintained;
 }
 
 void CertifiedSolver::certify_now() {
@@ -132,11 +155,11 @@ void CertifiedSolver::certify_now() {
     exact_linear_gradient(problem_, beta, data_, settings_.threads, F_);
   } else {
     if (!gram64_) gram64_ = make_gram<double>(data_, kernel_, settings_.threads, settings_.simd);
-    const ApproximateGradient maintained = maintained_gradient(beta);
-    const bool is_usable = !maintained.values.empty() && maintained.error < kUselessError;
+    ApproximateGradient maintained = maintained_gradient(beta);
+    const bool is_usable = !maintained.values.empty();
     verification_evaluations_ += exact_gradient(problem_, beta, *gram64_, settings_.threads,
                                                 is_usable ? &maintained : nullptr, F_);
-    F_error_ = is_usable ? maintained.error : 0.0;
+    F_errors_ = std::move(maintained.errors);
   }
   certificate_ = certify(problem_, beta, F_);
   certificate_is_current_ = true;

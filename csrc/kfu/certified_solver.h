@@ -50,6 +50,8 @@ class CertifiedSolver {
   bool may_polish() const;
   Status refine(Status reached);
   ApproximateGradient maintained_gradient(const std::vector<double>& beta) const;
+  void remember_reset(const std::vector<double>& beta);
+  double weighted_total(const std::vector<double>& beta) const;
   std::unique_ptr<LinearMap> linear_map() const;
 
   DataView data_;
@@ -68,9 +70,11 @@ class CertifiedSolver {
   std::unique_ptr<OuterLoop> loop_;
   Info past_;  // counters of loops that were replaced
   std::vector<double> F_;
-  double F_error_ = 0;      // of the entries of F_ that are not exact, because they do not matter
-  double reset_error_ = 0;  // of the gradient the loop was last given
-  double reset_total_ = 0;  // Σ|β| at that time
+  ValueError value_error_;            // of the rows in use
+  std::vector<double> F_errors_;      // of entries of F_ that are not exact: they do not matter
+  std::vector<double> reset_errors_;  // of the gradient the loop was last given; empty: none
+  double reset_total_ = 0;            // Σ|β| at that time, and Σ|β|·value_error_.by_point
+  double reset_weighted_ = 0;
   Certificate certificate_;
   bool certificate_is_current_ = false;
   double last_gap_;

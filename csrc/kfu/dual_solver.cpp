@@ -201,7 +201,9 @@ void DualSolver<T>::edit_chunk(const Extremes& ends) {
                             chunk_,
                             slot_of_,
                             entered_};
-  const WorkingSetEdit edit = selector_.select(view);
+  WorkingSetEdit edit = selector_.select(view);
+  edit.add.resize(std::min(edit.add.size(), static_cast<std::size_t>(view.capacity)));
+  std::sort(edit.add.begin(), edit.add.end());  // gathers then run forward through memory
   std::vector<Index> slots = edit.evict;
   std::sort(slots.begin(), slots.end());
   slots.resize(std::min(slots.size(), edit.add.size()));
@@ -224,6 +226,19 @@ void DualSolver<T>::edit_chunk(const Extremes& ends) {
   }
   square_tier_->assign(slots, variables, points, diagonal);
   square_tier_->set_places(chunk_);
+  if (info_.rounds > 0 && selector_.adapts()) prepare_rows(slots);
+}
+
+// After the first round what enters the chunk violates and will move, and so will the unbounded
+// variables: their rows are formed together, by all threads, instead of one by one on demand.
+template <class T>
+void DualSolver<T>::prepare_rows(const std::vector<Index>& entered) {
+  std::vector<char> wanted(chunk_.size(), 0);
+  for (const Index s : entered) wanted[s] = 1;
+  std::vector<Index> slots;
+  for (Index s = 0; s < static_cast<Index>(chunk_.size()); ++s)
+    if (wanted[s] || is_free(chunk_[s])) slots.push_back(s);
+  square_tier_->prepare(slots, settings_.threads);
 }
 
 template <class T>

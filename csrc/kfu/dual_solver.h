@@ -80,6 +80,7 @@ class DualSolver final : public OuterLoop {
   Extremes scan() const;
   double gap_of(const Extremes& ends) const;
   void edit_chunk(const Extremes& ends);
+  void prepare_rows(const std::vector<Index>& entered);
   void load_chunk(LocalProblem<T>& local) const;
   Index store_chunk(const LocalProblem<T>& local);
   void update_gradient(const std::vector<Index>& places, const std::vector<double>& delta);

@@ -112,10 +112,9 @@ std::vector<Index> relevant_variables(const DualProblem& problem, const std::vec
     if (beta[k] != 0.0) continue;
     const bool may_increase = 0.0 < problem.upper[k], may_decrease = 0.0 > problem.lower[k];
     if (!may_increase && !may_decrease) continue;
-    const double F_k = approximate.values[k];
-    const bool settled =
-        !decides_all && !(may_increase && may_decrease) &&
-        (may_increase ? F_k - approximate.error > ceiling : F_k + approximate.error < floor);
+    const double F_k = approximate.values[k], error = approximate.errors[k];
+    const bool settled = !decides_all && !(may_increase && may_decrease) &&
+                         (may_increase ? F_k - error > ceiling : F_k + error < floor);
     if (!settled) found.push_back(k);
   }
   return found;

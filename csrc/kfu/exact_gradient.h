@@ -16,10 +16,10 @@
 
 namespace kfu {
 
-/// An F to start from: |value − F| ≤ error at every variable.
+/// An F to start from: |values − F| ≤ errors, variable by variable.
 struct ApproximateGradient {
   std::vector<double> values;
-  double error;
+  std::vector<double> errors;
 };
 
 /// F by rows of K. With `approximate` (may be null), variables proven irrelevant keep their

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "kfu/kernels.h"
 #include "kfu/types.h"
@@ -31,6 +32,14 @@ class ColumnSet {
   virtual void truncate(Index size) = 0;
 };
 
+/// |value − K(i, j)| ≤ constant + by_point[i] + by_point[j] for all points i, j of the data set;
+/// nothing is known where is_known is false.
+struct ValueError {
+  bool is_known = false;
+  double constant = 0;
+  std::vector<double> by_point;
+};
+
 /// Values of type T (float or double) of one kernel over one data set.
 template <class T>
 class Gram {
@@ -44,9 +53,8 @@ class Gram {
   /// out[i] = K(i, i), the T value widened to double, for all points.
   virtual void diagonal(double* out) const = 0;
 
-  /// A bound on |value − K(i, j)|, exact arithmetic against T, over all pairs of points of this
-  /// data set; infinity where none is known.
-  virtual double value_error() const = 0;
+  /// How far a value may be from K(i, j) in exact arithmetic.
+  virtual ValueError value_error() const = 0;
 
   /// An empty set of columns over this data set, with room for `capacity` slots.
   virtual std::unique_ptr<ColumnSet> make_columns(Index capacity) const = 0;

@@ -1,6 +1,5 @@
 // A kernel matrix given by the user.
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -60,7 +59,7 @@ class LookupGram final : public Gram<T> {
   Simd simd() const override { return simd_; }
   const char* layout() const override { return "precomputed"; }
 
-  double value_error() const override { return std::numeric_limits<double>::infinity(); }
+  ValueError value_error() const override { return {}; }
 
   void diagonal(double* out) const override {
     if (data_.n != data_.d) {

@@ -50,7 +50,7 @@ class PanelGram final : public Gram<T> {
   const char* layout() const override { return data_.is_csr ? "csr" : "dense"; }
 
   void diagonal(double* out) const override;
-  double value_error() const override;
+  ValueError value_error() const override;
 
   std::unique_ptr<ColumnSet> make_columns(Index capacity) const override {
     return make_panel_columns<T>(program_, points_, nullptr, threads_, capacity);
@@ -147,28 +147,28 @@ void PanelGram<T>::diagonal(double* out) const {
   }
 }
 
-// For exp(−γ s), s = ‖x‖² + ‖z‖² − 2⟨x, z⟩ with m terms in each sum. With unit roundoff u and R the
-// largest ‖x‖²: every sum is within m u of the sum of the moduli of its terms (≤ R), the two
-// additions and the rounding of the features to T add at most 8 u · 2R, so |δs| ≤ (2m + 8) · 2 u R;
-// |K'| ≤ γ; and the exponential itself is good to 2 ulp.
+// For exp(−γ s), s = ‖x‖² + ‖z‖² − 2⟨x, z⟩ with m terms in each sum. With unit roundoff u every sum
+// is within m u of the sum of the moduli of its terms, 2|⟨x, z⟩| ≤ ‖x‖² + ‖z‖², and the additions
+// and the rounding of the features to T add at most 8 u (‖x‖² + ‖z‖²): |δs| ≤ (2m + 8) u (‖x‖² +
+// ‖z‖²). Then |K'| ≤ γ, and the exponential itself is good to 2 ulp.
 template <class T>
-double PanelGram<T>::value_error() const {
-  constexpr double unit = std::numeric_limits<T>::epsilon() / 2;
-  constexpr double unknown = std::numeric_limits<double>::infinity();
-  if (plan_.n_terms != 1 || plan_.terms[0].last != 1 || plan_.terms[0].weight != T(1)) {
-    return unknown;
-  }
+ValueError PanelGram<T>::value_error() const {
+  ValueError error;
+  if (plan_.n_terms != 1 || plan_.terms[0].last != 1 || plan_.terms[0].weight != T(1)) return error;
   const LeafStep<T>& leaf = plan_.leaves[0];
-  if (leaf.form != Form::value || std::strcmp(kernel_info(leaf.kind).name, "rbf") != 0) {
-    return unknown;
-  }
-  double largest = 0.0;
-  for (Index i = 0; i < data_.n; ++i) {
-    largest = std::max(largest, static_cast<double>(points_.norm(0, i)));
-  }
+  if (leaf.form != Form::value || std::strcmp(kernel_info(leaf.kind).name, "rbf") != 0)
+    return error;
+  constexpr double unit = std::numeric_limits<T>::epsilon() / 2;
   const Index m = data_.is_csr ? points_.max_count() : plan_.channels[0].depth;
-  const double distance = (2.0 * static_cast<double>(m) + 8.0) * 2.0 * unit * largest;
-  return static_cast<double>(leaf.gamma) * distance + 4.0 * unit;
+  const double slope =
+      static_cast<double>(leaf.gamma) * (2.0 * static_cast<double>(m) + 8.0) * unit;
+  error.is_known = true;
+  error.constant = 4.0 * unit;
+  error.by_point.resize(static_cast<std::size_t>(data_.n));
+  for (Index i = 0; i < data_.n; ++i) {
+    error.by_point[static_cast<std::size_t>(i)] = slope * static_cast<double>(points_.norm(0, i));
+  }
+  return error;
 }
 
 template <class T>

@@ -70,17 +70,42 @@ void SquareTier<T>::set_places(const std::vector<Index>& places) {
   last_place_ = places.empty() ? -1 : *std::max_element(places.begin(), places.end());
 }
 
+// The full row of the slot's variable, if the rectangular tier has all of it that the chunk needs.
 template <class T>
-bool SquareTier<T>::gather(Index slot) {
+const T* SquareTier<T>::kept_row(Index slot) {
   const T* full = row_tier_.find(variables_[slot]);
-  if (full == nullptr || row_tier_.valid(variables_[slot]) <= last_place_) return false;
+  const bool reaches = full != nullptr && row_tier_.valid(variables_[slot]) > last_place_;
+  return reaches ? full : nullptr;
+}
+
+template <class T>
+void SquareTier<T>::gather(Index slot, const T* full) {
   T* row = block_.get() + slot * ld_;
   const Index since = filled_[slot];  // columns born later are missing; 0: all of them
   for (Index c = 0; c < size_; ++c)
     if (born_[c] > since) row[c] = full[places_[c]];
   row[slot] = static_cast<T>(diagonal_[slot]);
   filled_[slot] = edit_;
-  return true;
+}
+
+template <class T>
+void SquareTier<T>::prepare(const std::vector<Index>& slots, int threads) {
+  std::vector<Index> kept_slots, todo;
+  std::vector<const T*> kept;
+  for (const Index s : slots) {
+    if (has(s)) continue;
+    const T* full = kept_row(s);
+    if (full == nullptr) {
+      todo.push_back(s);
+    } else {
+      kept_slots.push_back(s);
+      kept.push_back(full);
+    }
+  }
+  const Index count = static_cast<Index>(kept.size());
+#pragma omp parallel for schedule(dynamic, 16) num_threads(threads) if (count * size_ > 200000)
+  for (Index r = 0; r < count; ++r) gather(kept_slots[r], kept[r]);
+  fill(todo.data(), static_cast<Index>(todo.size()));
 }
 
 template <class T>
@@ -111,8 +136,14 @@ void SquareTier<T>::evaluate(const std::vector<Index>& slots, Index first, Index
 template <class T>
 void SquareTier<T>::fill(const Index* ks, Index count) {
   std::vector<Index> todo;
-  for (Index r = 0; r < count; ++r)
-    if (!has(ks[r]) && !gather(ks[r])) todo.push_back(ks[r]);
+  for (Index r = 0; r < count; ++r) {
+    if (has(ks[r])) continue;
+    const T* full = kept_row(ks[r]);
+    if (full != nullptr)
+      gather(ks[r], full);
+    else
+      todo.push_back(ks[r]);
+  }
   if (todo.empty()) return;
 
   Index run_first = -1;  // panels that need the kernel are evaluated in runs

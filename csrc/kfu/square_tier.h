@@ -38,6 +38,9 @@ class SquareTier final : public BlockRows<T> {
   /// Tells where the rectangular tier keeps the column of each slot (after a shrink or an edit).
   void set_places(const std::vector<Index>& places);
 
+  /// Makes the rows of `slots` complete, with threads: for rows that are sure to be asked for.
+  void prepare(const std::vector<Index>& slots, int threads);
+
   bool has(Index k) const override { return filled_[k] == edit_; }
   const T* get(Index k) const override { return block_.get() + k * ld_; }
   void fill(const Index* ks, Index count) override;
@@ -46,7 +49,8 @@ class SquareTier final : public BlockRows<T> {
  private:
   static constexpr Index kPanelSlots = 16;
 
-  bool gather(Index slot);
+  const T* kept_row(Index slot);
+  void gather(Index slot, const T* full);
   void copy_transposed(Index slot, Index first, Index last);
   bool all_complete(Index first, Index last) const;
   void evaluate(const std::vector<Index>& slots, Index first, Index last);

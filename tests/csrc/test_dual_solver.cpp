@@ -36,7 +36,7 @@ class MatrixGram final : public Gram<T> {
   Index size() const override { return n_; }
   Simd simd() const override { return Simd::baseline; }
   const char* layout() const override { return "dense"; }
-  double value_error() const override { return 0.0; }
+  ValueError value_error() const override { return {}; }
   void diagonal(double* out) const override {
     for (Index i = 0; i < n_; ++i) out[i] = value(i, i);
   }
@@ -187,7 +187,7 @@ void exact_gradient_skips_only_what_does_not_matter() {
     const Index all = exact_gradient(toy.problem, beta, gram, 2, nullptr, full);
     for (Index i = 0; i < n; ++i) CHECK_NEAR(full[i], naive[i], 1e-10);
     Stream random;
-    ApproximateGradient approximate{naive, 0.05};
+    ApproximateGradient approximate{naive, std::vector<double>(n, 0.05)};
     for (double& value : approximate.values) value += 0.1 * (random.next() - 0.5);
     const Index some = exact_gradient(toy.problem, beta, gram, 1, &approximate, partial);
     CHECK(some < all);
