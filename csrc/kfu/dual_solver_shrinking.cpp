@@ -63,7 +63,7 @@ void DualSolver<T>::apply_order(const std::vector<Index>& order) {
   permute(settled_rounds_, order);
   for (std::size_t k = 0; k < order.size(); ++k)
     if (slot_of_[k] >= 0) chunk_[slot_of_[k]] = static_cast<Index>(k);
-  row_tier_->permute(order);
+  row_tier_->permute(order, settings_.threads);
   square_tier_->set_places(chunk_);
   if (columns_) columns_->assign(0, point_.data(), static_cast<Index>(order.size()));
 }

@@ -49,16 +49,21 @@ T* RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_f
 }
 
 template <class T>
-void RowTier<T>::permute(const std::vector<Index>& order) {
+void RowTier<T>::permute(const std::vector<Index>& order, int threads) {
   const Index reordered = static_cast<Index>(order.size());
-  std::vector<T> old(order.size());
-  for (Entry& entry : entries_) {
-    if (entry.valid < reordered) {  // computed for fewer columns than are moved: not worth keeping
-      entry.valid = 0;
-      continue;
+#pragma omp parallel num_threads(threads) if (count() * reordered > 200000)
+  {
+    std::vector<T> old(order.size());
+#pragma omp for schedule(static)
+    for (Index s = 0; s < count(); ++s) {
+      Entry& entry = entries_[s];
+      if (entry.valid < reordered) {  // computed for fewer columns than move: not worth keeping
+        entry.valid = 0;
+        continue;
+      }
+      std::copy_n(entry.values.get(), reordered, old.begin());
+      for (Index k = 0; k < reordered; ++k) entry.values[k] = old[order[k]];
     }
-    std::copy_n(entry.values.get(), reordered, old.begin());
-    for (Index k = 0; k < reordered; ++k) entry.values[k] = old[order[k]];
   }
 }
 

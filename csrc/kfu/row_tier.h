@@ -34,8 +34,8 @@ class RowTier {
   /// Room for the row of `variable`, displacing another if need be, or null.
   /// is_free[v] tells which variables are unbounded.
   T* insert(Index variable, Index valid, const std::vector<char>& is_free, Displace policy);
-  /// Reorders every row: new column k is old column order[k], for k < count.
-  void permute(const std::vector<Index>& order);
+  /// Reorders every row: new column k is old column order[k], for k < order.size().
+  void permute(const std::vector<Index>& order, int threads);
   void clear();
 
  private:

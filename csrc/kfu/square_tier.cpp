@@ -38,6 +38,7 @@ void SquareTier<T>::assign(const std::vector<Index>& slots, const std::vector<In
                            const std::vector<Index>& points, const std::vector<double>& diagonal) {
   if (slots.empty()) return;
   ++edit_;
+  edited_ = slots;
   std::vector<Index> appended, kept_slots, kept_points;
   for (std::size_t k = 0; k < slots.size(); ++k) {
     const Index s = slots[k];
@@ -81,9 +82,10 @@ const T* SquareTier<T>::kept_row(Index slot) {
 template <class T>
 void SquareTier<T>::gather(Index slot, const T* full) {
   T* row = block_.get() + slot * ld_;
-  const Index since = filled_[slot];  // columns born later are missing; 0: all of them
-  for (Index c = 0; c < size_; ++c)
-    if (born_[c] > since) row[c] = full[places_[c]];
+  if (filled_[slot] == edit_ - 1)  // complete until the last edit: only its columns are missing
+    for (const Index c : edited_) row[c] = full[places_[c]];
+  else
+    for (Index c = 0; c < size_; ++c) row[c] = full[places_[c]];
   row[slot] = static_cast<T>(diagonal_[slot]);
   filled_[slot] = edit_;
 }

@@ -65,6 +65,7 @@ class SquareTier final : public BlockRows<T> {
   std::unique_ptr<T[]> block_;
   std::unique_ptr<ColumnSet> columns_;
   std::vector<Index> variables_, points_, places_, born_, filled_;
+  std::vector<Index> edited_;  // slots of the last edit
   std::vector<double> diagonal_;
 };
 
