@@ -22,10 +22,10 @@ CXX_TESTS = $(wildcard tests/csrc/test_*.cpp)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv build demo test lint format asan bench docs datasets wheel clean distclean
+.PHONY: help venv build demo test lint format asan bench bench-quick docs datasets wheel clean distclean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 18
 
 # ---------------------------------------------------------------- environment
 
@@ -125,6 +125,10 @@ bench: build $(VENV)/.extra-bench ## side-by-side runs against other packages (B
 	@mkdir -p benchmarks/results
 	@set -e; for name in $(BENCH); do \
 	  echo "== $$name"; $(PY) -m benchmarks.$$name; done
+
+bench-quick: build $(VENV)/.extra-bench ## the quick training cases beside the peers, once each
+	@mkdir -p benchmarks/results
+	@$(PY) -m benchmarks.train --quick
 
 docs: build $(VENV)/.extra-plot ## write docs/commands.md and the pictures of docs/ again
 	$(PY) docs/build.py
