@@ -42,6 +42,7 @@ cdef extern from "kfu/settings.h" namespace "kfu" nogil:
         PairRule pair
         cbool shrinking
         int64_t max_iterations
+        cbool polish
         Simd simd
 
 
@@ -167,6 +168,7 @@ cdef class DualRun:
         settings.pair = <PairRule><int>PAIRS[options["pair"]]
         settings.shrinking = options["shrinking"]
         settings.max_iterations = options["max_iterations"]
+        settings.polish = options["polish"]
         settings.simd = simd_of(options["simd"])
         cdef Precision precision = <Precision><int>PRECISIONS[options["precision"]]
         with nogil:

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from kfu.errors import DataError
 
+MAX_FEATURES = 2**31 - 1  # the kernels count features in 32 bits
 Matrix = Any  # np.ndarray or scipy.sparse.csr_matrix; scipy ships no types
 
 
@@ -29,6 +30,7 @@ class Dataset:
     serial: row numbers (int64, from 1) of a precomputed kernel, None for every other data set.
     source: name for messages; zero_based: whether the file counted features from 0.
     from_sparse_text: read from libsvm text, whose rows leave zeros (so trailing columns) out.
+    format: the format it was read in (a key of kfu.io.FORMATS), None for arrays.
     """
 
     X: Matrix
@@ -39,6 +41,7 @@ class Dataset:
     zero_based: bool = False
     serial: np.ndarray | None = None
     from_sparse_text: bool = False
+    format: str | None = None
 
     @property
     def n(self) -> int:
@@ -74,12 +77,29 @@ class Dataset:
             self.zero_based,
             part(self.serial),
             self.from_sparse_text,
+            self.format,
         )
 
     def blocks(self, block_rows: int) -> Iterator[Dataset]:
         """The data set in consecutive pieces of at most block_rows rows."""
         for begin in range(0, self.n, block_rows):
             yield self.take(slice(begin, begin + block_rows))
+
+
+def check_width(X: Matrix, source: str) -> None:
+    """DataError when X has more features than a machine can be trained on (libsvm text may)."""
+    if X.shape[1] <= MAX_FEATURES:
+        return
+    row = ""
+    if sp.issparse(X) and X.nnz:
+        largest = int(np.argmax(X.indices))
+        row = f" (the largest number is in row {np.searchsorted(X.indptr, largest, 'right')})"
+    raise DataError(
+        source,
+        None,
+        f"{X.shape[1]} features{row}; at most {MAX_FEATURES} are supported",
+        "number the features that occur from 1 on",
+    )
 
 
 def format_label(value: Any) -> str:

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from kfu.kernels import KernelSpec
 
 # A distance kernel on features whose ranges differ by more sees only the widest ones.
 RANGE_RATIO = 100.0
 # More than this share of support vectors says that the machine memorises.
 SV_SHARE = 0.95
 SV_SHARE_FROM_ROWS = 50
+# When so many of them are at their bound it is C that keeps the machine from fitting.
+BOUNDED_SHARE = 0.9
 # C times the largest K(x, x) beyond which the dual is badly conditioned.
 HUGE_COST = 1e6
 # Duality gap over objective beyond which a solution that met its tolerance is still a poor one.
@@ -183,10 +188,13 @@ class Training:
     kernel_name: str
     cost: float
     largest_diagonal: float  # max K(x, x) over the training rows
+    kernel: KernelSpec | None = None
 
 
 def no_unbounded_vector(training: Training) -> list[str]:
     if training.info.get("n_usv") != 0 or not training.info.get("n_sv"):
+        return []
+    if training.info.get("status") != "converged":  # the vectors are not settled yet
         return []
     return [
         "no support vector is strictly between its bounds: the bias is an interval, "
@@ -198,8 +206,22 @@ def memorised_rows(training: Training) -> list[str]:
     n_sv = training.info.get("n_sv") or 0
     if training.n < SV_SHARE_FROM_ROWS or n_sv < SV_SHARE * training.n:
         return []
+    n_bounded = n_sv - (training.info.get("n_usv") or 0)
+    rows = f"{n_sv} of {training.n} rows are support vectors"
+    if n_bounded >= BOUNDED_SHARE * n_sv:
+        return [f"{rows}, {n_bounded} of them at their bound; is C = {training.cost:g} too small?"]
     advice = "is gamma too large" if training.kernel_name in DISTANCE_KERNELS else "is C too small"
-    return [f"{n_sv} of {training.n} rows are support vectors; {advice}, or the data unscaled?"]
+    return [f"{rows}; {advice}, or the data unscaled?"]
+
+
+def indefinite_kernel(training: Training) -> list[str]:
+    kernel = training.kernel
+    if kernel is None or kernel.is_precomputed or kernel.is_psd:
+        return []
+    return [
+        f"the kernel {kernel.describe()} may be indefinite: the problem then is not convex, and "
+        "the solution need not be the best; 'kfu info DATA -k ...' examines it on the data"
+    ]
 
 
 def huge_cost(training: Training) -> list[str]:
@@ -226,6 +248,7 @@ def loose_certificate(training: Training) -> list[str]:
 CHECKS: tuple[Callable[[Training], list[str]], ...] = (
     no_unbounded_vector,
     memorised_rows,
+    indefinite_kernel,
     huge_cost,
     loose_certificate,
 )

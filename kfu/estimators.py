@@ -63,6 +63,9 @@ class SVC(ClassifierMixin, BaseEstimator):
     max_iter : int, default -1
         Bound on the iterations of all binary machines together; -1 for the larger of 10,000,000
         and 100 for each row.
+    polish : bool, default True
+        Solve problems of at most 512 rows to rounding accuracy, in float64, whatever `tol` says: a
+        row of weight two is then a row given twice, to ten digits.
     decision_function_shape : "ovr" or "ovo", default "ovr"
         With more than two classes: one score for each class, whose argmax is the prediction, or
         one value for each pair of classes.
@@ -105,6 +108,7 @@ class SVC(ClassifierMixin, BaseEstimator):
         precision: str = "auto",
         threads: int = 0,
         max_iter: int = -1,
+        polish: bool = True,
         decision_function_shape: str = "ovr",
         warm_start: bool = False,
         verbose: bool = False,
@@ -124,6 +128,7 @@ class SVC(ClassifierMixin, BaseEstimator):
         self.precision = precision
         self.threads = threads
         self.max_iter = max_iter
+        self.polish = polish
         self.decision_function_shape = decision_function_shape
         self.warm_start = warm_start
         self.verbose = verbose
@@ -213,7 +218,7 @@ class SVC(ClassifierMixin, BaseEstimator):
         if not self.C > 0 or not np.isfinite(self.C):
             raise ValueError(f"C must be a positive number, got {self.C!r}")
         if self.max_iter < -1:
-            raise ValueError(f"max_iter must be -1 (no bound) or more, got {self.max_iter!r}")
+            raise ValueError(f"max_iter must be -1 (automatic) or more, got {self.max_iter!r}")
         if self._takes_matrix() and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"Precomputed matrix must be a square matrix, but X has shape {X.shape}"
@@ -228,6 +233,7 @@ class SVC(ClassifierMixin, BaseEstimator):
             threads=self.threads,
             precision=self.precision,
             shrinking=bool(self.shrinking),
+            polish=bool(self.polish),
             max_iterations=max(int(self.max_iter), 0),
         )
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from kfu.data import check_width
 from kfu.errors import DataError, SettingsError
 from kfu.kernel_data import GAMMA_RULES, psd_report, suggest_gamma
 from kfu.kernel_registry import (
@@ -233,6 +234,7 @@ class KernelSpec:
 
         `is_square` asks precomputed kernels for one column per row (training).
         """
+        check_width(X, source)
         if self.is_precomputed and is_square and X.shape[0] != X.shape[1]:
             raise DataError(
                 source,

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from kfu.data import Matrix, check_X
+from kfu.data import Matrix, check_width, check_X
 from kfu.errors import DataError
 from kfu.kernels import KERNELS, KernelSpec
 from kfu.pairwise import support_classes, vote
@@ -194,6 +194,7 @@ class Model:
                 f"{width} features where the model has {self.n_features}",
                 "give the features the model was trained on, in the same order",
             )
+        check_width(X, source)
         if width < self.n_features or not _has_entries_from(X, self.n_features):
             return _with_columns(X, self.n_features)
         takes = self._takes_unseen_features()

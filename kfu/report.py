@@ -18,6 +18,7 @@ import numpy as np
 from kfu._version import __version__
 from kfu.data import format_label
 from kfu.io.atomic import atomic_output
+from kfu.io.json_values import plain
 
 # Keys of a training report, in their order. "settings" and the keys after "warnings" describe
 # how the result was found; the others are the result.
@@ -215,23 +216,6 @@ class Confusion:
             else (self.n_labelled - self.n_correct) / self.n_labelled,
             "per_class": self.per_class() if self.is_informative else None,
         }
-
-
-def plain(value: Any) -> Any:
-    """``value`` as JSON knows it: NumPy scalars and arrays unpacked, non-finite numbers None."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return str(value)
 
 
 def write_json(path: str, report: Mapping[str, Any]) -> None:

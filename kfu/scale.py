@@ -13,8 +13,12 @@ divide
 
 standard and minmax act as (x - shift) * factor + offset with one number each per feature. Sparse
 data stay sparse when that maps 0 to 0 for every feature, and always with unit and divide; otherwise
-the result is dense, nothing is approximated. A feature that is constant in the training data
-becomes 0, never NaN.
+the result is dense, nothing is approximated.
+
+A feature that is constant in the training data never becomes NaN. Fitted on dense data, standard
+takes it to 0 and minmax to the middle of the range. Fitted on sparse data, whose zeros stay zeros
+for such features, standard takes it to 1 or -1 (it divides by the root mean square, which is the
+constant's size; 0 stays 0) and minmax to 0.
 """
 
 from __future__ import annotations
@@ -217,7 +221,8 @@ def _fit_minmax(scaler: Scaler, X: Matrix) -> None:
     varies = most > least
     scaler.shift = np.where(varies, least, 0.0)
     scaler.factor = np.where(varies, (upper - lower) / np.where(varies, most - least, 1), 0.0)
-    scaler.offset = np.where(varies, lower, 0.0)
+    middle = 0.0 if sp.issparse(X) else lower + (upper - lower) / 2
+    scaler.offset = np.where(varies, lower, middle)
 
 
 def _range_of(value: Any) -> tuple[float, float]:

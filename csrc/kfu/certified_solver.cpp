@@ -10,13 +10,15 @@ namespace kfu {
 
 namespace {
 
-constexpr Index kSmall = 512;        // variables of a problem that is polished
-constexpr double kPolished = 1e-11;  // gap it is polished to, if rounding lets it
+constexpr double kLargestForFloat32 = 1e4;  // of K(i, i)
+constexpr Index kFirstLook = 200000;        // steps before float32 rows are checked on the way
+constexpr Index kSmall = 512;               // variables of a problem that is polished
+constexpr double kPolished = 1e-11;         // gap it is polished to, if rounding lets it
 constexpr Index kPolishStepsPerPoint = 50;
 constexpr Index kUnlimited = Index(1) << 60;
 constexpr double kSumError = 1e-10;  // of a maintained float64 sum, relative to Σ|β|
 
-bool is_plain_linear(const Kernel& kernel, const DataView&) {
+bool is_plain_linear(const Kernel& kernel) {
   if (kernel.terms.size() != 1 || kernel.terms[0].leaves.size() != 1) return false;
   const Leaf& leaf = kernel.terms[0].leaves[0];
   return kernel.terms[0].weight == 1.0 && leaf.form == Form::value && leaf.scale.empty() &&
@@ -39,11 +41,11 @@ CertifiedSolver::CertifiedSolver(const DataView& data, const Kernel& kernel, Dua
       problem_(std::move(problem)),
       settings_(settings),
       precision_(precision),
-      is_linear_(is_plain_linear(kernel, data)),
-      last_gap_(std::numeric_limits<double>::infinity()) {
+      is_linear_(is_plain_linear(kernel)),
+      last_gap_(std::numeric_limits<double>::infinity()),
+      next_look_(kFirstLook) {
   if (beta.empty()) beta.assign(problem_.linear.size(), 0.0);
-  const bool is_small = problem_.size() <= kSmall && precision == Precision::automatic;
-  start(beta, nullptr, is_small || precision == Precision::float64);
+  start(beta, nullptr, wants_float64());
 }
 
 std::unique_ptr<LinearMap> CertifiedSolver::linear_map() const {
@@ -63,7 +65,7 @@ void CertifiedSolver::start(const std::vector<double>& beta, const std::vector<d
     value_error_ = gram64_->value_error();
     loop_.reset(new DualSolver<double>(*gram64_, problem_, beta, gradient, settings, linear_map()));
   } else {
-    gram32_ = make_gram<float>(data_, kernel_, settings_.threads, settings_.simd);
+    if (!gram32_) gram32_ = make_gram<float>(data_, kernel_, settings_.threads, settings_.simd);
     simd_ = gram32_->simd();
     layout_ = gram32_->layout();
     value_error_ = gram32_->value_error();
@@ -74,7 +76,7 @@ void CertifiedSolver::start(const std::vector<double>& beta, const std::vector<d
 Status CertifiedSolver::round() {
   certificate_is_current_ = false;
   const Status reached = loop_->round();
-  if (reached == Status::running) return reached;
+  if (reached == Status::running) return look_on_the_way();
   if (reached == Status::max_iterations && !is_polishing_) return reached;
   certify_now();
   if (certificate_.kkt_gap > settings_.tolerance) {
@@ -84,12 +86,50 @@ Status CertifiedSolver::round() {
   }
   if (is_polishing_ || !may_polish()) return Status::optimal;
   is_polishing_ = true;
-  loop_->set_goal(std::min(kPolished, settings_.tolerance), kPolishStepsPerPoint * problem_.size());
+  Index steps = kPolishStepsPerPoint * problem_.size();
+  if (settings_.max_iterations > 0)
+    steps = std::min(steps, settings_.max_iterations - info().iterations);
+  if (steps <= 0) return Status::optimal;
+  loop_->set_goal(std::min(kPolished, settings_.tolerance), steps);
   return Status::running;
 }
 
 bool CertifiedSolver::may_polish() const {
-  return problem_.size() <= kSmall && gram64_rows_ && settings_.max_iterations == 0;
+  return settings_.polish && problem_.size() <= kSmall && gram64_rows_;
+}
+
+// Whether the rows are float64 from the start: asked for, or needed for polishing, or because
+// values of K are so large (unscaled data under a linear or polynomial kernel) that their rounding
+// to float32 drowns the margins, which are of order one.
+bool CertifiedSolver::wants_float64() {
+  if (precision_ != Precision::automatic) return precision_ == Precision::float64;
+  if (settings_.polish && problem_.size() <= kSmall) return true;
+  gram32_ = make_gram<float>(data_, kernel_, settings_.threads, settings_.simd);
+  std::vector<double> diagonal(static_cast<std::size_t>(gram32_->size()));
+  gram32_->diagonal(diagonal.data());
+  double largest = 0.0;
+  for (const Index point : problem_.points) largest = std::max(largest, diagonal[point]);
+  if (largest <= kLargestForFloat32) return false;
+  gram32_.reset();
+  return true;
+}
+
+// A long run on float32 rows may be after a gap that their error hides: compare the maintained
+// gradient with the exact one from time to time, and go on with float64 rows if so.
+Status CertifiedSolver::look_on_the_way() {
+  if (gram64_rows_ || precision_ != Precision::automatic || is_linear_) return Status::running;
+  const Info now = loop_->info();
+  if (now.iterations < next_look_) return Status::running;
+  next_look_ = 2 * now.iterations;
+  const std::vector<double> maintained = loop_->gradient();
+  if (maintained.empty()) return Status::running;
+  certify_now();
+  certificate_is_current_ = false;
+  double error = 0.0;
+  for (std::size_t k = 0; k < maintained.size(); ++k)
+    error = std::max(error, std::fabs(maintained[k] - F_[k]));
+  if (error > 0.1 * std::max(now.gap, settings_.tolerance)) change_to_float64();
+  return Status::running;
 }
 
 // The rounds are done by their own gradient, but the certificate is not met.
@@ -103,17 +143,22 @@ Status CertifiedSolver::refine(Status reached) {
     return Status::running;
   }
   if (!gram64_rows_ && precision_ == Precision::automatic) {
-    past_ = info();
-    changed_precision_ = true;
-    const std::vector<double> beta = loop_->beta();
-    loop_.reset();
-    gram32_.reset();
-    last_gap_ = std::numeric_limits<double>::infinity();
-    start(beta, &F_, true);
-    remember_reset(beta);
+    change_to_float64();
     return Status::running;
   }
   return Status::stalled;
+}
+
+// Goes on with float64 rows from the current β, whose gradient is F_.
+void CertifiedSolver::change_to_float64() {
+  past_ = info();
+  changed_precision_ = true;
+  const std::vector<double> beta = loop_->beta();
+  loop_.reset();
+  gram32_.reset();
+  last_gap_ = std::numeric_limits<double>::infinity();
+  start(beta, &F_, true);
+  remember_reset(beta);
 }
 
 double CertifiedSolver::weighted_total(const std::vector<double>& beta) const {

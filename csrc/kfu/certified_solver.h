@@ -5,6 +5,11 @@
 // exact gradient replaces the maintained one and the rounds go on (the error of float32 rows then
 // acts on increments of β only). When that no longer halves the gap, and the precision is
 // automatic, the solver is rebuilt on float64 rows, starting where it is.
+//
+// Polishing (a setting): small problems use float64 rows from the start and, once the tolerance is
+// met, go on to rounding accuracy for a bounded number of steps. It costs microseconds, and makes
+// the answer a function of the problem rather than of the path to it: an example of weight two is
+// then an example given twice, to ten digits.
 #pragma once
 
 #include <memory>
@@ -48,6 +53,9 @@ class CertifiedSolver {
   void start(const std::vector<double>& beta, const std::vector<double>* gradient, bool float64);
   void certify_now();
   bool may_polish() const;
+  bool wants_float64();
+  Status look_on_the_way();
+  void change_to_float64();
   Status refine(Status reached);
   ApproximateGradient maintained_gradient(const std::vector<double>& beta) const;
   void remember_reset(const std::vector<double>& beta);
@@ -79,6 +87,7 @@ class CertifiedSolver {
   bool certificate_is_current_ = false;
   double last_gap_;
   Index refinements_ = 0;
+  Index next_look_;
   Index verification_evaluations_ = 0;
 };
 

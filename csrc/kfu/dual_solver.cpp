@@ -12,6 +12,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kCrowded = 0.7;       // part of unbounded variables at which the chunk grows
 constexpr Index kLargestChunk = 4096;  // of those chosen here; a caller may ask for more
 constexpr double kSquareShare = 0.5;   // of the cache budget, at most, for the square tier
+constexpr Index kLeastChunk = 16;
 constexpr Index kInnerStepsPerSlot = 100;
 // The limit nobody asked for, LIBSVM's: badly scaled data would otherwise seem to hang.
 constexpr Index kMostSteps = 10000000;
@@ -66,10 +67,13 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
 template <class T>
 Index DualSolver<T>::chunk_capacity() const {
   if (settings_.working_set == WorkingSetRule::keerthi) return std::min<Index>(2, n_);
-  if (settings_.chunk > 0) return std::min(n_, std::max<Index>(settings_.chunk, 2));
-  const double affordable = std::sqrt(kSquareShare * settings_.cache_bytes / sizeof(T));
+  // A chunk that was asked for may take the whole budget, but not more (nor less than kLeastChunk).
+  const double share = settings_.chunk > 0 ? 1.0 : kSquareShare;
+  const double affordable = std::sqrt(share * settings_.cache_bytes / sizeof(T));
+  const Index most = std::max(kLeastChunk, static_cast<Index>(affordable));
+  if (settings_.chunk > 0) return std::min({n_, std::max<Index>(settings_.chunk, 2), most});
   const Index wanted = selector_.default_chunk(n_);
-  return std::min({n_, wanted, std::max<Index>(16, static_cast<Index>(affordable))});
+  return std::min({n_, wanted, most});
 }
 
 template <class T>

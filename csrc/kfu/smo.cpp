@@ -11,27 +11,20 @@ namespace {
 
 constexpr Index kReduceAfter = 100;    // consecutive unbounded steps before reducing
 constexpr double kReduceBelow = 0.75;  // only when that leaves less than this part of the set
-constexpr double kSnap = 1e-14;        // of the box: closer to a bound than this is on it
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Curvature below which rounding of K decides its sign: the step then goes to the box.
+// Curvature below which rounding of K decides its sign, relative to the values of K it is made
+// from: the step then goes to the box.
 template <class T>
-constexpr T curvature_floor() {
-  return sizeof(T) == 4 ? static_cast<T>(1e-7) : static_cast<T>(1e-12);
-}
-
-double snapped(double beta, double lower, double upper) {
-  const double width = kSnap * (upper - lower);
-  if (beta - lower <= width) return lower;
-  if (upper - beta <= width) return upper;
-  return beta;
+T curvature_floor(T diagonal) {
+  const T relative = sizeof(T) == 4 ? static_cast<T>(1e-7) : static_cast<T>(1e-12);
+  return std::max(relative * diagonal, std::numeric_limits<T>::min());
 }
 
 // A block gathered from the rows of a larger one.
 template <class T>
 class GatheredRows final : public BlockRows<T> {
  public:
-  // Requires: fill_source(k) makes source.has(k) true.
   GatheredRows(BlockRows<T>& source, std::vector<Index> members)
       : source_(source),
         members_(std::move(members)),
@@ -109,7 +102,7 @@ SmoResult Smo<T>::iterate(LocalProblem<T>& p, BlockRows<T>& rows, double toleran
     ++result.iterations;
     unbounded_steps = step.stayed_free ? unbounded_steps + 1 : 0;
     if (may_reduce && unbounded_steps >= kReduceAfter) {
-      const SmoResult inner = reduced(p, rows, tolerance, max_iterations - result.iterations, ends);
+      const SmoResult inner = reduced(p, rows, tolerance, max_iterations - result.iterations);
       result.iterations += inner.iterations;
       result.reductions += inner.reductions;
       if (inner.iterations > 0)
@@ -154,20 +147,21 @@ typename Smo<T>::Step Smo<T>::pair_step(LocalProblem<T>& p, BlockRows<T>& rows, 
   if (pair_ == PairRule::second_order) {
     const Index second =
         loops_.select_second(p.F.data(), row_i, p.diagonal.data(), p.F[i], p.diagonal[i],
-                             p.low_mask.data(), curvature_floor<T>(), padded(p.m));
+                             p.low_mask.data(), curvature_floor(p.diagonal[i]), padded(p.m));
     if (second >= 0) j = second;
   }
   const T* row_j = row(p, rows, j, ends);
   const double eta = static_cast<double>(p.diagonal[i]) + static_cast<double>(p.diagonal[j]) -
                      2.0 * static_cast<double>(row_i[j]);
   const double room_i = p.upper[i] - p.beta[i], room_j = p.beta[j] - p.lower[j];
-  double t = (p.F[j] - p.F[i]) / std::max(eta, static_cast<double>(curvature_floor<T>()));
+  const T floor = curvature_floor(std::max(p.diagonal[i], p.diagonal[j]));
+  double t = (p.F[j] - p.F[i]) / std::max(eta, static_cast<double>(floor));
   t = std::min({t, room_i, room_j});
   Step step;
   step.stayed_free = p.is_free(i) && p.is_free(j);
   const double old_i = p.beta[i], old_j = p.beta[j];
-  p.beta[i] = t == room_i ? p.upper[i] : snapped(old_i + t, p.lower[i], p.upper[i]);
-  p.beta[j] = t == room_j ? p.lower[j] : snapped(old_j - t, p.lower[j], p.upper[j]);
+  p.beta[i] = t == room_i ? p.upper[i] : old_i + t;
+  p.beta[j] = t == room_j ? p.lower[j] : old_j - t;
   step.moved = p.beta[i] != old_i || p.beta[j] != old_j;
   p.update_mask(i);
   p.update_mask(j);
@@ -182,12 +176,12 @@ typename Smo<T>::Step Smo<T>::single_step(LocalProblem<T>& p, BlockRows<T>& rows
   const Index k = increase ? ends.up : ends.low;
   const T* row_k = row(p, rows, k, ends);
   const double curvature =
-      std::max(static_cast<double>(p.diagonal[k]), static_cast<double>(curvature_floor<T>()));
+      std::max(static_cast<double>(p.diagonal[k]), std::numeric_limits<double>::min());
   Step step;
   step.stayed_free = p.is_free(k);
   const double old = p.beta[k];
   const double target = old - p.F[k] / curvature;
-  p.beta[k] = snapped(std::clamp(target, p.lower[k], p.upper[k]), p.lower[k], p.upper[k]);
+  p.beta[k] = std::clamp(target, p.lower[k], p.upper[k]);
   step.moved = p.beta[k] != old;
   p.update_mask(k);
   ends = loops_.step_and_scan(p.F.data(), row_k, zero_row_.data(), p.beta[k] - old,
@@ -197,7 +191,7 @@ typename Smo<T>::Step Smo<T>::single_step(LocalProblem<T>& p, BlockRows<T>& rows
 
 template <class T>
 SmoResult Smo<T>::reduced(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance,
-                          Index max_iterations, const Extremes&) {
+                          Index max_iterations) {
   std::vector<Index> members;
   for (Index k = 0; k < p.m; ++k)
     if (p.is_free(k)) members.push_back(k);

@@ -3,7 +3,7 @@
 // Over the m variables of a chunk, with all others held fixed, minimise the dual of dual.h. A step
 // moves t from β_j to β_i (i may increase, j may decrease, F_i < F_j):
 //     t = (F_j − F_i) / η,  η = K_ii + K_jj − 2K_ij (floored: duplicates, indefinite kernels),
-// clipped so that both stay in their boxes and snapped exactly onto a bound that it reaches; then
+// clipped so that both stay in their boxes, exactly on a bound that is reached; then
 // F += t(K_i − K_j). First index: the smallest F that may increase. Second index: the largest F
 // that may decrease (first order, SvmFu) or the largest guaranteed decrease (F_k − F_i)²/η (second
 // order; Fan, Chen & Lin 2005). Stops when the gap max F(low) − min F(up) ≤ tolerance.
@@ -80,8 +80,7 @@ class Smo {
   Step pair_step(LocalProblem<T>& p, BlockRows<T>& rows, Extremes& ends);
   Step single_step(LocalProblem<T>& p, BlockRows<T>& rows, Extremes& ends);
   const T* row(LocalProblem<T>& p, BlockRows<T>& rows, Index k, const Extremes& ends);
-  SmoResult reduced(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance, Index max_iterations,
-                    const Extremes& ends);
+  SmoResult reduced(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance, Index max_iterations);
   double gap_of(const Extremes& ends) const;
 
   const SmoLoops<T>& loops_;

@@ -2,8 +2,10 @@
 
 Keys are option names, written as on the command line without the dashes (``cache-mib``; the
 underscore form ``cache_mib`` is read too), or argument names (``data``). Values pass the same
-checks as on the command line; ``no-bias: true`` and ``bias: false`` mean the same. Paths are
-taken from the current directory, as if they had been typed.
+checks as on the command line; ``no-bias: true`` and ``bias: false`` mean the same, and null is as
+good as leaving the key out. ``kernel`` may be a name or a mapping, as in a kernel file. So the
+``settings`` of a training report are a config file. Paths are taken from the current directory, as
+if they had been typed.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import yaml
 
 from kfu.cli.main import nearest
 from kfu.errors import SettingsError
+
+CONFIG_PATH = "kfu.config"  # where the context keeps the path
 
 
 def load_yaml_mapping(path: str) -> dict[str, Any]:
@@ -67,7 +71,8 @@ def as_typed(parameter: click.Parameter, value: Any, negated: bool) -> Any:
             return [f"{key}={item}" for key, item in value.items()]
         return list(value) if isinstance(value, list) else [value]
     if isinstance(value, (list, dict)):
-        return value if isinstance(value, list) else str(value)
+        is_kernel = parameter.name == "kernel"
+        return value if isinstance(value, list) or is_kernel else str(value)
     is_flag = getattr(parameter, "is_flag", False) and not getattr(parameter, "count", False)
     if is_flag and not isinstance(value, bool):
         raise click.BadParameter("is a switch; write true or false")
@@ -78,6 +83,7 @@ def read_config(ctx: click.Context, param: click.Parameter, value: str | None) -
     """Eager callback of ``--config``: the file becomes the defaults of this command."""
     if value is None:
         return None
+    ctx.meta[CONFIG_PATH] = value
     known = spellings(ctx.command)
     defaults: dict[str, Any] = {}
     for key, item in load_yaml_mapping(value).items():
@@ -90,6 +96,8 @@ def read_config(ctx: click.Context, param: click.Parameter, value: str | None) -
                     f"{value}: unknown key '{key}'{nearest(word, known)}; "
                     f"keys are the options of '{ctx.command_path}'"
                 )
+        if item is None:
+            continue
         parameter, negated = known[word]
         try:
             typed = as_typed(parameter, item, negated)

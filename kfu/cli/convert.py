@@ -47,6 +47,7 @@ def convert(source: str, target: str, to: str | None, **opts: Any) -> None:
     IN is recognised by its content. LIBSVM models have no place for a scaling: a model that
     scales its data is refused, unless the data were scaled before (kfu scale).
     """
+    inputs.check_distinct({"OUT": target}, [source])
     inputs.check_output(target, "choose another OUT")
     kind = kind_of(source)
     if kind == "data":

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from kfu.cli import console, inputs, options
 from kfu.cli.file_kind import kind_of, load_any_model
-from kfu.data import Dataset, format_label
+from kfu.data import Dataset, check_width, format_label
 from kfu.diagnostics import (
     Duplicates,
     FeatureRanges,
@@ -20,20 +20,42 @@ from kfu.diagnostics import (
     unscaled_features,
 )
 from kfu.errors import SettingsError
-from kfu.kernels import KernelSpec, psd_report, suggest_gamma
+from kfu.kernels import ALIASES as KERNEL_ALIASES
+from kfu.kernels import KERNELS, KernelSpec, psd_report, suggest_gamma
 from kfu.report import figure, print_facts, print_table, write_json
 
 SAMPLE_ROWS = 500
 SHOWN_CLASSES = 30
 
 
+class InfoCommand(click.Command):
+    """Takes ``--kernel NAME`` too, which 'kfu train' has taught: it means ``--kernel -k NAME``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rewritten: list[str] = []
+        for position, word in enumerate(args):
+            if word.startswith("--kernel="):
+                rewritten += ["--kernel", "-k", word.removeprefix("--kernel=")]
+                continue
+            if position and args[position - 1] == "--kernel" and is_kernel(word):
+                rewritten.append("-k")
+            rewritten.append(word)
+        return super().parse_args(ctx, rewritten)
+
+
+def is_kernel(word: str) -> bool:
+    is_name = word.lower() in {*KERNELS, *KERNEL_ALIASES}
+    return is_name or word.lower().endswith((".yaml", ".yml"))
+
+
 @click.command(
+    cls=InfoCommand,
     epilog="""\b
 Examples:
   kfu info heart.svm
-  kfu info heart.svm --kernel -k sigmoid -g 0.1    # is this kernel positive semidefinite here?
+  kfu info heart.svm -k sigmoid -g 0.1    # is this kernel positive semidefinite here?
   kfu info heart.kfu --json
-"""
+""",
 )
 @click.argument("path", metavar="FILE")
 @click.option(
@@ -41,15 +63,14 @@ Examples:
     "with_kernel",
     is_flag=True,
     help="Also examine the kernel (-k, -g ...) on a sample of the rows: whether it is positive "
-    "semidefinite, and its rank and condition.",
+    "semidefinite, and its rank and condition. Naming a kernel or a parameter asks for it too.",
 )
 @click.option(
     "-k",
     "kernel",
     type=options.KERNEL_TYPE,
-    default="rbf",
-    show_default=True,
-    help="Kernel to examine; see 'kfu train --help'.",
+    default=None,
+    help="Kernel to examine; see 'kfu train --help'.  [default: rbf]",
 )
 @options.kernel_file
 @options.gamma
@@ -75,15 +96,19 @@ def info(path: str, with_kernel: bool, as_json: bool, seed: int, **opts: Any) ->
     FILE is recognised by its content: data in any format that train reads ('-' is stdin), a
     model of kfu, or a model of LIBSVM.
     """
+    with_kernel = with_kernel or any(opts[name] is not None for name in inputs.KERNEL_NAMES)
     kind = kind_of(path)
     if kind != "data":
         if with_kernel:
-            raise SettingsError(f"{path} is a model; --kernel examines a kernel on data")
+            raise SettingsError(
+                f"{path} is a model; --kernel, -k, -g ... examine a kernel on data; leave them out"
+            )
         describe_model(path, kind, as_json)
         return
-    spec = inputs.kernel_from_options(**{name: opts[name] for name in inputs.KERNEL_NAMES})
+    spec = inputs.kernel_of(opts)
     precomputed = with_kernel and spec.is_precomputed
     dataset = inputs.read_data(path, opts, precomputed=precomputed)
+    check_width(dataset.X, dataset.source)
     content = describe_data(dataset, seed)
     if with_kernel:
         resolved = spec.resolve(dataset.X)

@@ -28,6 +28,7 @@ from typing import Any, NoReturn
 import click
 
 from kfu._version import __version__
+from kfu.cli.entry import expect_interrupt
 from kfu.errors import KfuError
 
 # Command -> "module:function". Explicit, so that a search finds it.
@@ -76,6 +77,7 @@ class KfuGroup(click.Group):
             return None
         module, function = target.split(":")
         command: click.Command = getattr(importlib.import_module(module), function)
+        expect_interrupt()
         return command
 
     def resolve_command(

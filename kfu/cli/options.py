@@ -34,7 +34,7 @@ from kfu.kernels import KERNELS
 from kfu.machines import MACHINES
 from kfu.scale import SCALERS
 from kfu.solvers import SOLVERS, SolverSettings
-from kfu.solvers.settings import PRECISIONS, SELECTIONS
+from kfu.solvers.settings import PRECISIONS, SELECTIONS, SIMD_LEVELS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
@@ -92,9 +92,8 @@ kernel = click.option(
     "-k",
     "--kernel",
     type=KERNEL_TYPE,
-    default="rbf",
-    show_default=True,
-    help=f"Kernel: {', '.join(KERNELS)}; or FILE.yaml, as --kernel-file.",
+    default=None,
+    help=f"Kernel: {', '.join(KERNELS)}; or FILE.yaml, as --kernel-file.  [default: rbf]",
 )
 kernel_file = click.option(
     "--kernel-file",
@@ -246,6 +245,15 @@ max_seconds = click.option(
     "0: no limit.",
 )
 
+simd = click.option(
+    "--simd",
+    type=Name("instruction set", list(SIMD_LEVELS)),
+    default="best",
+    show_default=True,
+    help=f"Instructions of the kernel code: {', '.join(SIMD_LEVELS)}; best is what this processor "
+    "has.",
+)
+
 # ---- every command --------------------------------------------------------------------------
 
 threads = click.option(
@@ -300,5 +308,6 @@ solver_options = grouped(
     chunk,
     max_iterations,
     max_seconds,
+    simd,
 )
 common_options = grouped(threads, seed, report, config, verbose, quiet)

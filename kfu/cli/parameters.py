@@ -12,6 +12,8 @@ from typing import Any
 import click
 
 from kfu.cli.main import nearest
+from kfu.errors import SettingsError
+from kfu.kernels import KernelSpec
 
 # svm-train -t N and svm_learn -t N number the kernels.
 NUMBERED_KERNELS = {"0": "linear", "1": "poly", "2": "rbf", "3": "sigmoid", "4": "precomputed"}
@@ -133,9 +135,18 @@ class Name(click.ParamType):
 
 
 class KernelName(Name):
-    """A kernel of the registry, or the path of a YAML file that composes one."""
+    """A kernel of the registry, or the path of a YAML file that composes one.
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    In a config file it may also be the mapping that such a YAML file holds, which is what the
+    settings in a report say.
+    """
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, (dict, KernelSpec)):
+            try:
+                return value if isinstance(value, KernelSpec) else KernelSpec.from_dict(value)
+            except SettingsError as error:
+                self.fail(str(error), param, ctx)
         if str(value).lower().endswith((".yaml", ".yml")):
             return str(value)
         return super().convert(value, param, ctx)

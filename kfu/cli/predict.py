@@ -109,6 +109,7 @@ def predict(
     """
     if out == "-" and report == "-":
         raise SettingsError("the predictions and the report cannot both go to stdout; give -o")
+    inputs.check_distinct({"-o": out, "--report": report}, [model_path, data])
     inputs.check_output(out)
     inputs.check_output(report, "choose another with --report")
     begin = time.perf_counter()
@@ -116,6 +117,8 @@ def predict(
     blocks = blocks_of(data, model, block_rows, no_labels, opts)
     with atomic_output(out) as stream:
         confusion, said = write_predictions(stream, model, blocks, output, opts["threads"])
+    if opts["zero_based"] is None:
+        said = [text + base_hint(text, model) for text in said]
     seconds = time.perf_counter() - begin
 
     found = [*unfinished(model, model_path), *said, *confusion.warnings()]
@@ -146,9 +149,10 @@ def write_predictions(
     confusion = Confusion(model.classes)
     labels = [format_label(value) for value in model.classes]
     said: dict[str, str] = {}  # a warning without its numbers -> the last of its kind
-    if output != "labels":
-        stream.write(header_of(model, labels, output).encode())
+    header = header_of(model, labels, output).encode() if output != "labels" else b""
     for block in blocks:
+        stream.write(header)
+        header = b""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             decision = model.decision_function(
@@ -161,6 +165,7 @@ def write_predictions(
         said.update({re.sub(r"\d+", "#", text): text for text in texts})
         winners = model.decide(decision)
         stream.write(lines_of(winners, decision, labels, output).encode())
+        stream.flush()  # who sends rows through a pipe gets their answers before sending more
         confusion.add(block.y, winners)
     return confusion, list(said.values())
 
@@ -173,6 +178,7 @@ def blocks_of(
     if no_labels:
         reader["label_column"] = None
     for block in iter_blocks(data, rows, precomputed=model.is_precomputed, **reader):
+        inputs.check_table_options(block, opts)
         yield dataclasses.replace(block, y=None) if no_labels else block
 
 
@@ -181,6 +187,16 @@ def unfinished(model: Model, path: str) -> list[str]:
     if status == "converged":
         return []
     return [f"{path}: its training stopped before convergence ({status})"]
+
+
+def base_hint(message: str, model: Model) -> str:
+    """What to add to the warning of unknown features when DATA may count from 1, not 0."""
+    if "features where the model has" not in message or not model.settings.get("zero_based"):
+        return ""
+    return (
+        " (feature numbers were read as starting at 0, as in the training data; give --one-based "
+        "if these start at 1)"
+    )
 
 
 def zero_based_of(model: Model, asked: bool | None) -> bool | str:

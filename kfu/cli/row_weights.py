@@ -1,4 +1,4 @@
-"""``--weights FILE``: one positive number per row of the data."""
+"""``--weights FILE``: one number >= 0 per row of the data."""
 
 from __future__ import annotations
 

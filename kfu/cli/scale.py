@@ -9,6 +9,7 @@ import click
 
 from kfu.cli import console, inputs, options
 from kfu.cli.parameters import Interval, Name, Number
+from kfu.data import check_width
 from kfu.errors import SettingsError
 from kfu.io import write_dataset
 from kfu.scale import SCALERS, Scaler, load_scaler, save_scaler
@@ -76,7 +77,8 @@ def scale(
     """Scale the features of DATA.
 
     Labels, weights and query numbers are kept. A feature that is constant becomes 0 (standard) or
-    the middle of the range (minmax), never NaN.
+    the middle of the range (minmax), never NaN; in sparse data, where zeros of such a feature stay
+    zeros, 1 or -1 (standard) or 0 (minmax).
     """
     if apply is not None:
         given = {"--method": method, "--range": interval, "--divisor": divisor, "--save": save}
@@ -86,11 +88,15 @@ def scale(
         scaler = load_scaler(apply)
     else:
         scaler = None
+    if save == "-" and output == "-":
+        raise SettingsError("the data and the parameters cannot both go to stdout; give -o")
+    inputs.check_distinct({"-o": output, "--save": save}, [data, apply])
     method = method or "standard"
     parameters = method_parameters(method, interval, divisor)
     inputs.check_output(output)
     inputs.check_output(save, "choose another with --save")
     dataset = inputs.read_data(data, opts)
+    check_width(dataset.X, dataset.source)
     if scaler is None:
         scaler = Scaler.fit(dataset.X, method, **parameters)
     if dataset.n_features > scaler.n_features and scaler.factor is not None:

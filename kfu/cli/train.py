@@ -18,7 +18,7 @@ from kfu.cli.file_kind import load_any_model
 from kfu.cli.main import EXIT_INTERRUPTED, EXIT_NOT_CONVERGED
 from kfu.cli.parameters import POSITIVE
 from kfu.cli.row_weights import row_weights
-from kfu.data import Dataset, format_label, require_classes
+from kfu.data import Dataset, check_width, format_label, require_classes
 from kfu.diagnostics import (
     Training,
     data_warnings,
@@ -42,7 +42,7 @@ DATA_SUFFIXES = frozenset(
 )
 SOLVER_NAMES = (
     *("solver", "tolerance", "cache_mib", "chunk", "threads", "precision"),
-    *("selection", "shrinking", "max_iterations", "max_seconds"),
+    *("selection", "shrinking", "max_iterations", "max_seconds", "simd"),
 )
 STATUS_TEXT = {
     "converged": "converged",
@@ -115,6 +115,7 @@ def train(data: str, output: str | None, report: str | None, **opts: Any) -> int
     """
     begin = time.perf_counter()
     output = output or default_model_path(data)
+    check_places(data, output, report, opts)
     inputs.check_output(output)
     inputs.check_output(report, "choose another with --report")
     inputs.check_output(opts["checkpoint"], "choose another with --checkpoint")
@@ -134,12 +135,17 @@ def train(data: str, output: str | None, report: str | None, **opts: Any) -> int
     trained_at = time.perf_counter()
 
     content = report_of(model, X, dataset, opts)
-    seconds = {"read": read_at - begin, "train": trained_at - read_at}
+    checked_at = time.perf_counter()
+    seconds = {
+        "read": read_at - begin,
+        "train": trained_at - read_at,
+        "check": checked_at - trained_at,
+    }
     content["seconds"] = seconds
     model.settings, model.info = content["settings"], content
     model.save(output)
     done = time.perf_counter()
-    content["seconds"] = {**seconds, "write": done - trained_at, "total": done - begin}
+    content["seconds"] = {**seconds, "write": done - checked_at, "total": done - begin}
 
     for message in content["warnings"]:
         console.warn(message)
@@ -148,6 +154,20 @@ def train(data: str, output: str | None, report: str | None, **opts: Any) -> int
     if report != "-" and not console.is_quiet():
         print_summary(content, output)
     return exit_code(content["status"])
+
+
+def check_places(data: str, output: str, report: str | None, opts: dict[str, Any]) -> None:
+    """SettingsError for an output that is an input, or that stdout cannot be."""
+    for option, path in (("-o", output), ("--checkpoint", opts["checkpoint"])):
+        if path == "-":
+            raise SettingsError(f"{option} - : it cannot go to stdout; give the name of a file")
+    others = [data, opts["weights_file"], opts["kernel_file"]]
+    if isinstance(opts["kernel"], str):
+        others.append(opts["kernel"])
+    outputs = {"-o": output, "--report": report, "--checkpoint": opts["checkpoint"]}
+    inputs.check_distinct(outputs, others)
+    # The model to start from may be replaced by the better one, but by nothing else.
+    inputs.check_distinct({**outputs, "-o": None}, [opts["start"]])
 
 
 # ---- before training ------------------------------------------------------------------------
@@ -161,7 +181,7 @@ def training_options(opts: dict[str, Any]) -> dict[str, Any]:
     """The keyword arguments of kfu.machines.train that do not depend on the data."""
     return {
         "machine": opts["machine"],
-        "kernel": inputs.kernel_from_options(**pick(opts, inputs.KERNEL_NAMES)),
+        "kernel": inputs.kernel_of(opts),
         "cost": opts["cost"],
         "class_weight": inputs.class_weights_from_options(opts["class_weight"]),
         "bias": opts["bias"],
@@ -183,14 +203,21 @@ def read_training_data(path: str, opts: dict[str, Any], kernel: KernelSpec) -> D
     if is_precomputed and opts["scale"] is not None:
         raise SettingsError("--scale does not apply to a precomputed kernel; leave it out")
     dataset = inputs.read_data(path, opts, precomputed=is_precomputed)
+    check_width(dataset.X, dataset.source)
     classes = require_classes(dataset)
     assert dataset.y is not None
     if looks_like_regression(dataset.y):
+        remedy = "a classifier needs classes; check the label column, or group the values"
+        if dataset.format == "npy" and dataset.n == dataset.n_features + 1:
+            remedy = (
+                "the array is square, and column 1 of .npy is the label: put the labels in front "
+                "of a kernel matrix, numpy.column_stack([y, K]), or save numpy.savez(FILE, X=K, y=y)"
+            )
         raise DataError(
             dataset.source,
             None,
             f"{len(classes)} different labels in {dataset.n} rows, like a regression target",
-            "a classifier needs classes; check the label column, or group the values",
+            remedy,
         )
     return dataset
 
@@ -264,6 +291,7 @@ def report_of(model: Model, X: Any, dataset: Dataset, opts: dict[str, Any]) -> d
         kernel_name=model.kernel.name,
         cost=opts["cost"],
         largest_diagonal=largest_diagonal(model),
+        kernel=model.kernel,
     )
     return train_report(
         model.info,

@@ -27,7 +27,8 @@ from kfu.experiment.data import SPLITS, Rows, load_rows
 from kfu.experiment.expect import Summary, Verdict, judge
 from kfu.experiment.plan import Experiment
 from kfu.experiment.steps import STEPS, State
-from kfu.report import plain, write_json
+from kfu.io.json_values import plain
+from kfu.report import write_json
 
 RESULTS_FORMAT = "kfu-run"
 RESULTS_VERSION = 1

@@ -176,11 +176,12 @@ def read_dataset(path: str | os.PathLike[str], *, format: str = "auto", **option
     source = source_name(path)
     buffer = read_buffer(path)
     name = chosen or _format_by_suffix(path) or _format_by_content(bytes(buffer[:HEAD_BYTES]))
-    return _settled(FORMATS[name].read(buffer, settings, source), settings.text)
+    return _settled(FORMATS[name].read(buffer, settings, source), settings.text, name)
 
 
-def _settled(dataset: Dataset, options: TextOptions) -> Dataset:
+def _settled(dataset: Dataset, options: TextOptions, format: str) -> Dataset:
     """The data set in the layout and with the number of features that were asked for."""
+    dataset.format = format
     d = options.n_features
     if d is not None and dataset.n_features != d:
         if not dataset.is_sparse or dataset.n_features > d:
@@ -230,7 +231,8 @@ def iter_blocks(
 ) -> Iterator[Dataset]:
     """The data set in consecutive blocks of at most block_rows rows, in constant memory.
 
-    Text is read as it arrives, also from standard input. Options as in read_dataset. Two things a
+    Text is read as it arrives, also from standard input: a pipe that has no more right now gives
+    the rows that have come as a (shorter) block. Options as in read_dataset. Two things a
     block cannot know: libsvm text with zero_based="auto" counts from 0 when the first block has an
     index 0 (an index 0 that comes later is then an error), and without n_features each block has
     as many columns as its largest index. Blocks with text labels and blocks with numbers only can
@@ -262,7 +264,7 @@ def _blocks_of_text(
         for chunk in chunks:
             pending += chunk
         whole = FORMATS[name].read(pending, settings, source)
-        yield from _settled(whole, settings.text).blocks(block_rows)
+        yield from _settled(whole, settings.text, name).blocks(block_rows)
         return
     if name == "svmlight":
         parser: Any = svmlight.BlockParser(settings.text, source)
@@ -272,14 +274,22 @@ def _blocks_of_text(
     for lines in _whole_lines(pending, chunks, block_rows):
         dataset = parser.parse(lines)
         if dataset is not None:
-            yield _settled(dataset, settings.text)
+            yield _settled(dataset, settings.text, name)
     parser.finish()
 
 
 def _whole_lines(pending: bytearray, chunks: Iterator[bytes], block_rows: int) -> Iterator[bytes]:
-    """The text in pieces of block_rows lines; the last may be shorter and lack its line feed."""
+    """The text in pieces of block_rows lines; the last may be shorter and lack its line feed.
+
+    A piece is also shorter when its lines have come and the next ones are being waited for.
+    """
     for chunk in chunks:
         yield from _cut(pending, block_rows)
+        complete = 0 if chunk else pending.rfind(b"\n") + 1
+        if complete:
+            lines = bytes(pending[:complete])
+            del pending[:complete]
+            yield lines
         pending += chunk
     yield from _cut(pending, block_rows)
     if pending:

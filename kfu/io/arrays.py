@@ -24,6 +24,7 @@ from kfu.data import Dataset, check_weights, check_X, check_y
 from kfu.errors import DataError, SettingsError
 from kfu.io import faults
 from kfu.io.svmlight import DENSE_ABOVE, TextOptions
+from kfu.io.table import shown_column
 
 NPY_MAGIC = b"\x93NUMPY"
 ZIP_MAGIC = b"PK\x03\x04"
@@ -90,8 +91,8 @@ def parse_npy(
         raise DataError(
             source,
             None,
-            f"label column {column} of an array with {array.shape[1]} columns",
-            "columns count from 0, or from -1 backwards",
+            f"label column {shown_column(column)} of an array with {array.shape[1]} columns",
+            f"columns count from 1 to {array.shape[1]}, or from -1 (the last) backwards",
         )
     table = _numeric(array, options, source)
     X = np.ascontiguousarray(np.delete(table, column, axis=1))

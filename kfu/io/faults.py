@@ -60,7 +60,7 @@ SVMLIGHT: dict[Kind, Callable[[str, Any], Message]] = {
     Kind.NEGATIVE_INDEX: lambda t, f: (f"feature index {t} is negative", "count features from 1"),
     Kind.ZERO_INDEX: lambda t, f: (
         "feature index 0 in data that count from 1",
-        "count features from 1, or read the file as zero-based",
+        "count features from 1, or read the file as zero-based (--zero-based)",
     ),
     Kind.INDEX_ORDER: lambda t, f: (
         (f"feature index {f.index} is repeated", ORDER)

@@ -28,6 +28,7 @@ import scipy.sparse as sp
 from kfu._version import __version__
 from kfu.errors import KfuError, ModelError
 from kfu.io.atomic import atomic_output
+from kfu.io.json_values import plain
 from kfu.kernels import KernelSpec
 from kfu.model import Model
 from kfu.scale import Scaler
@@ -122,21 +123,6 @@ def load_model(path: str | PathLike[str]) -> Model:
         raise ModelError(source, f"damaged ({error})", REPLACE) from None
     except (EOFError, NotImplementedError, RuntimeError, struct.error, zlib.error) as error:
         raise ModelError(source, f"unreadable archive ({error})", REPLACE) from None
-
-
-def plain(value: Any) -> Any:
-    """`value` as JSON has it: NumPy scalars and arrays become plain, not-finite floats None."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)
 
 
 def _member(name: str) -> zipfile.ZipInfo:

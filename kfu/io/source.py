@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import mmap
 import os
+import select
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +19,7 @@ from kfu.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
 CHUNK_BYTES = 1 << 20
+IDLE_MILLISECONDS = 10  # a pipe that has nothing for so long is waited for
 Buffer = Any  # bytes, bytearray or mmap
 
 
@@ -87,13 +89,19 @@ def _cannot_read(name: str, error: OSError) -> DataError:
 
 
 def stream_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """The bytes of an input, decompressed, in pieces of at most about CHUNK_BYTES as they come."""
+    """The bytes of an input, decompressed, in pieces of at most about CHUNK_BYTES as they come.
+
+    An empty piece says that a pipe or terminal has no more right now: whoever can use what has
+    come should do so before asking for the next piece, which may take any time.
+    """
     name = source_name(path)
     stream = open_input(path)
     try:
-        first = stream.read(len(GZIP_MAGIC))
+        first = _read_some(stream, name)
+        while first and len(first) < len(GZIP_MAGIC) and (more := _read_some(stream, name)):
+            first += more
         raw = _chunks_after(first, stream, name)
-        yield from gunzip(raw, name) if first == GZIP_MAGIC else raw
+        yield from gunzip(raw, name) if first.startswith(GZIP_MAGIC) else raw
     finally:
         if stream is not sys.stdin.buffer:
             stream.close()
@@ -101,20 +109,47 @@ def stream_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
 
 def _chunks_after(first: bytes, stream: Any, name: str) -> Iterator[bytes]:
     chunk = first
+    is_idle = _idle_test(stream)
     while chunk:
         yield chunk
-        try:
-            chunk = stream.read1(CHUNK_BYTES)  # what a pipe has, without waiting for more
-        except OSError as error:
-            raise _cannot_read(name, error) from None
+        if is_idle():
+            yield b""
+        chunk = _read_some(stream, name)
+
+
+def _read_some(stream: Any, name: str) -> bytes:
+    """What a pipe has, without waiting for more; nothing is left in the stream's buffer."""
+    try:
+        chunk: bytes = stream.read1(CHUNK_BYTES)
+    except OSError as error:
+        raise _cannot_read(name, error) from None
+    return chunk
+
+
+def _idle_test(stream: Any) -> Callable[[], bool]:
+    """A function that says whether reading the stream would wait; files never do."""
+    try:
+        descriptor = stream.fileno()
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return lambda: False
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN | select.POLLHUP)
+    except (OSError, ValueError, AttributeError):  # a stream without a descriptor
+        return lambda: False
+    return lambda: not poll.poll(IDLE_MILLISECONDS)
 
 
 def gunzip(chunks: Iterator[Any], name: str) -> Iterator[bytes]:
-    """Decompressed pieces of gzip data with one or more members; zero padding is allowed."""
+    """Decompressed pieces of gzip data with one or more members; zero padding is allowed.
+
+    Empty pieces are passed on (see stream_chunks).
+    """
     inflate = zlib.decompressobj(wbits=31)
     started = False  # the current member has had input
     for chunk in chunks:
         data = memoryview(chunk)
+        if not len(data):
+            yield b""
         while len(data):
             if not started:
                 data = _skip_zeros(data) if inflate.eof else data

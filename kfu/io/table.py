@@ -168,10 +168,15 @@ def _label_field(
         raise DataError(
             source,
             None,
-            f"label column {wanted} of a table with {n_fields} columns",
-            f"columns count from 0 to {n_fields - 1}, or from -1 backwards",
+            f"label column {shown_column(wanted)} of a table with {n_fields} columns",
+            f"columns count from 1 to {n_fields}, or from -1 (the last) backwards",
         )
     return wanted % n_fields
+
+
+def shown_column(index: int) -> int:
+    """A column index as messages (and the command line) number it: 1 is the first, -1 the last."""
+    return index + 1 if index >= 0 else index
 
 
 def parse(buffer: Any, options: TableOptions, source: str) -> Dataset:

@@ -11,6 +11,7 @@ import json
 import os
 import time
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ import numpy as np
 
 from kfu.errors import ModelError
 from kfu.io.atomic import atomic_output
+
+# What a damaged archive can raise.
+DAMAGE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 
 
 class Checkpoint:
@@ -43,14 +47,17 @@ class Checkpoint:
         remedy = "remove it to start afresh, or name another file"
         try:
             with np.load(self.path, allow_pickle=False) as archive:
-                found = json.loads(str(archive["fingerprint"]))
+                found = dict(json.loads(str(archive["fingerprint"])))
                 betas = {
                     int(name.removeprefix("machine_")): archive[name]
                     for name in archive.files
                     if name.startswith("machine_")
                 }
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
-            raise ModelError(str(self.path), f"not a checkpoint ({error})", remedy) from None
+        except OSError as error:
+            reason = f"cannot be read ({error.strerror or error})"
+            raise ModelError(str(self.path), reason, remedy) from None
+        except (ValueError, KeyError, TypeError, AttributeError, EOFError, *DAMAGE):
+            raise ModelError(str(self.path), "not a kfu checkpoint", remedy) from None
         for name, expected in self._fingerprint.items():
             if found.get(name) != expected:
                 raise ModelError(
@@ -63,6 +70,12 @@ class Checkpoint:
 
     def is_due(self) -> bool:
         return time.monotonic() - self._saved_at >= self.seconds
+
+    def finish(self, machine: int, beta: np.ndarray) -> None:
+        """`machine` ended at β (by row): remember it, and write it when a checkpoint is due."""
+        self._betas[machine] = beta
+        if self.is_due():
+            self.save(machine, beta)
 
     def save(self, machine: int, beta: np.ndarray) -> None:
         """Write the state with `machine` at β (by row), atomically."""

@@ -53,7 +53,7 @@ def train_svc(task: TrainingTask) -> Model:
         solutions.append(solution)
         task.machine_done(machine, rows, solution)
         if solution.info.status == "interrupted":
-            solutions += [_untrained(solution)] * (code.shape[1] - machine - 1)
+            solutions += _untrained(solution, task, code[:, machine + 1 :])
             break
     support = np.flatnonzero(np.any(coef != 0.0, axis=0))
     # Grouped by class, as every peer's model files have it; by row within a class.
@@ -90,11 +90,29 @@ def _remaining(settings: SolverSettings, solutions: list[Solution]) -> SolverSet
     )
 
 
-def _untrained(last: Solution) -> Solution:
-    """Stands for a machine that an interrupt kept from being trained: f = 0."""
-    zeros = np.zeros(0)
-    info = replace(last.info, objective=0.0, n_sv=0, n_usv=0, iterations=0, rounds=0)
-    return Solution(alpha=zeros, beta=zeros, bias=0.0, info=info)
+def _untrained(last: Solution, task: TrainingTask, code: np.ndarray) -> list[Solution]:
+    """Stand for the machines that an interrupt kept from being trained: f = 0, and its certificate.
+
+    At α = 0 every margin condition is violated by 1, the pair of any two classes by 2, and the
+    primal is Σ C_i.
+    """
+    missing = []
+    for signs in code.T[:, task.labels]:
+        info = replace(
+            last.info,
+            **dict.fromkeys(("objective", "bias", "bias_std"), 0.0),
+            **dict.fromkeys(("n_sv", "n_usv", "iterations", "rounds", "kernel_evaluations"), 0),
+            **dict.fromkeys(("verification_evaluations", "cache_hits", "cache_misses"), 0),
+            **dict.fromkeys(("reductions", "shrinks", "refinements"), 0),
+            duality_gap=float(task.costs[signs != 0].sum()),
+            kkt_gap=2.0,
+            kkt_violation=1.0,
+            bias_interval=(-1.0, 1.0),
+            seconds=dict.fromkeys(last.info.seconds, 0.0),
+            warnings=[f"interrupted: {code.shape[1]} of the binary machines were not trained"],
+        )
+        missing.append(Solution(alpha=np.zeros(0), beta=np.zeros(0), bias=0.0, info=info))
+    return missing
 
 
 # How the Info of several machines becomes one: the worst certificate, the sum of the work.

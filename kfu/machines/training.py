@@ -94,8 +94,13 @@ class TrainingTask:
         return report
 
     def machine_done(self, machine: int, rows: np.ndarray, solution: Solution) -> None:
-        if self.checkpoint is not None:
-            self.checkpoint.save(machine, self._all_rows(rows, solution.beta))
+        if self.checkpoint is None:
+            return
+        beta = self._all_rows(rows, solution.beta)
+        if solution.info.status == "converged":
+            self.checkpoint.finish(machine, beta)
+        else:
+            self.checkpoint.save(machine, beta)  # the run is about to end
 
     def _all_rows(self, rows: np.ndarray, beta: np.ndarray) -> np.ndarray:
         full = np.zeros(self.n)

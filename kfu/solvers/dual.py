@@ -187,6 +187,10 @@ def _warnings(info: Info, settings: SolverSettings, n: int) -> list[str]:
             f"the chunk ({info.chunk}) is smaller than the number of unbounded SVs "
             f"({info.n_usv}); a larger --chunk or --cache-mib may be faster"
         )
+    if settings.chunk and info.chunk < min(settings.chunk, n) and settings.solver != "smo":
+        found.append(
+            f"the chunk was cut from {settings.chunk} to {info.chunk} to stay within --cache-mib"
+        )
     if info.changed_precision:
         found.append(
             "float32 kernel values did not reach the tolerance; the run went on in float64 "
@@ -200,6 +204,7 @@ def _warnings(info: Info, settings: SolverSettings, n: int) -> list[str]:
     if info.status == "stalled":
         found.append(
             f"no step improves the solution at {info.precision}; the gap stays at "
-            f"{info.kkt_gap:.3g} (an indefinite kernel, or a tolerance below rounding)"
+            f"{info.kkt_gap:.3g} (unscaled features, an indefinite kernel, or a tolerance below "
+            "rounding)"
         )
     return found

@@ -52,6 +52,8 @@ class SolverSettings:
     max_iterations: 0 for max(10⁷, 100·n), as LIBSVM has it: badly scaled data end with a message
         instead of seeming to hang.
     max_seconds: 0 for no limit.
+    polish: problems of at most 512 variables go on from the tolerance to rounding accuracy, in
+        float64; a row of weight two is then a row given twice, to ten digits.
     """
 
     solver: str = "svmfu"
@@ -65,6 +67,7 @@ class SolverSettings:
     max_iterations: int = 0
     max_seconds: float = 0.0
     simd: str = "best"
+    polish: bool = False
 
     def __post_init__(self) -> None:
         choices = {
@@ -114,4 +117,5 @@ class SolverSettings:
             "shrinking": self.shrinking,
             "max_iterations": self.max_iterations,
             "simd": self.simd,
+            "polish": self.polish,
         }

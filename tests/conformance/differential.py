@@ -229,7 +229,7 @@ def train_peer(configuration, X, y, params, tolerance, mine):
         ).fit(X, y, sample_weight=sample_weights(len(y)))
         coef = np.zeros(len(y))
         coef[peer.support_] = peer.dual_coef_[0]
-        return coef, peer.decision_function(X), 0.0
+        return coef, peer.decision_function(X), ours_by_libsvm(mine, X, y)
     return train_libsvm(configuration, X, y, params, tolerance, mine)
 
 
@@ -250,16 +250,23 @@ def train_libsvm(configuration, X, y, params, tolerance, mine):
     coef[np.array(peer.get_sv_indices()) - 1] = sign * np.array(peer.get_sv_coef())[:, 0]
     values = decision_by_libsvm(svm_predict, peer, X, y)
     with tempfile.TemporaryDirectory() as folder:
-        theirs, ours = str(Path(folder) / "theirs.model"), str(Path(folder) / "ours.model")
+        theirs = str(Path(folder) / "theirs.model")
         svm_save_model(theirs, peer)  # LIBSVM writes features with 8 digits: compare what it reads
         reread = decision_by_libsvm(svm_predict, svm_load_model(theirs), X, y)
         read = read_libsvm_model(theirs).decision_function(sp.csr_matrix(X))[:, 0]
-        write_libsvm_model(ours, mine)
-        written = decision_by_libsvm(svm_predict, svm_load_model(ours), X, y)
-    exchange = max(
-        np.abs(read - reread).max(), np.abs(written - mine.decision_function(X)[:, 0]).max()
-    )
-    return coef, values, float(exchange)
+    exchange = max(float(np.abs(read - reread).max()), ours_by_libsvm(mine, X, y))
+    return coef, values, exchange
+
+
+def ours_by_libsvm(mine, X, y):
+    """How far LIBSVM's decision values for kfu's model, written and read, are from kfu's own."""
+    from libsvm.svmutil import svm_load_model, svm_predict
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "ours.model")
+        write_libsvm_model(path, mine)
+        written = decision_by_libsvm(svm_predict, svm_load_model(path), X, y)
+    return float(np.abs(written - mine.decision_function(X)[:, 0]).max())
 
 
 def decision_by_libsvm(svm_predict, model, X, y):

@@ -163,21 +163,78 @@ def test_duplicates_with_opposite_labels(solver):
     assert truth.kkt_gap <= 1e-4
 
 
-def test_large_cost_needs_refinement_and_gets_it():
-    X, y = blobs(400, 3, 9, shift=0.5)
-    solution, upper = run(X, y, 1e5, gamma=0.05, tolerance=1e-3)
+def test_a_gap_that_float32_misses_is_refined():
+    X, y = blobs(700, 3, 9, shift=0.5)
+    solution, upper = run(X, y, 300.0, gamma=0.2, tolerance=1e-5)
+    truth = judge(rbf(X, 0.2), y, upper, solution.alpha, solution.bias)
+    assert solution.info.status == "converged"
+    assert solution.info.refinements > 0
+    assert truth.kkt_gap <= 1e-5 * (1 + 1e-6)
+
+
+def test_a_cost_that_float32_cannot_serve_goes_on_in_float64():
+    X, y = blobs(600, 3, 9, shift=0.5)
+    solution, upper = run(X, y, 1e4, gamma=0.05)
     truth = judge(rbf(X, 0.05), y, upper, solution.alpha, solution.bias)
     assert solution.info.status == "converged"
+    assert solution.info.changed_precision
+    assert solution.info.precision == "float64"
+    assert any("float32" in warning for warning in solution.info.warnings)
     assert truth.kkt_gap <= 1e-3 * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("scale", [1e-7, 1e-3, 1.0, 1e4, 1e7])
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_scale_of_the_features_is_no_obstacle(scale, bias):
+    """α ~ 1/scale² may be far below C times the rounding unit: it must not be lost."""
+    X, y = blobs(100, 2, 0, shift=4.0)
+    kernel = KernelSpec.make("linear")
+    cost = max(1.0, 10.0 / scale**2)
+    solution, upper = run(scale * X, y, cost, kernel=kernel, bias=bias)
+    truth = judge(scale**2 * X @ X.T, y, upper, solution.alpha, solution.bias, has_bias=bias)
+    assert solution.info.status == "converged"
+    assert truth.kkt_gap <= 1e-3 * (1 + 1e-6)
+    assert np.all(y * (scale**2 * X @ X.T @ solution.beta + solution.bias) > 0)
+
+
+def test_unscaled_data_under_a_polynomial():
+    rng = np.random.default_rng(0)
+    X = 100 * rng.normal(size=(200, 3))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    solution, upper = run(X, y, 1.0, kernel=KernelSpec.make("poly", gamma=1.0, degree=3))
+    truth = judge((X @ X.T) ** 3, y, upper, solution.alpha, solution.bias)
+    assert solution.info.status == "converged"
+    assert solution.info.precision == "float64"
+    assert truth.kkt_gap <= 1.1e-3
+
+
 def test_tight_tolerances_are_reached():
-    X, y = blobs(400, 3, 9)
+    X, y = blobs(700, 3, 9)
     for tolerance in (1e-6, 1e-8):
         solution, upper = run(X, y, 1.0, tolerance=tolerance)
         truth = judge(rbf(X, 0.5), y, upper, solution.alpha, solution.bias)
         assert solution.info.status == "converged"
         assert truth.kkt_gap <= 1.01 * tolerance
+
+
+def test_polishing_reaches_rounding_accuracy_whatever_the_tolerance():
+    X, y = blobs(300, 3, 9)
+    plain, _ = run(X, y, 1.0, tolerance=1e-2)
+    polished, upper = run(X, y, 1.0, tolerance=1e-2, polish=True)
+    limited, _ = run(X, y, 1.0, tolerance=1e-2, polish=True, max_iterations=10**6)
+    assert plain.info.kkt_gap > 1e-6
+    assert judge(rbf(X, 0.5), y, upper, polished.alpha, polished.bias).kkt_gap < 1e-9
+    assert np.array_equal(polished.beta, limited.beta)
+    large, _ = run(*blobs(600, 3, 9), 1.0, tolerance=1e-2, polish=True)
+    assert large.info.kkt_gap > 1e-6
+
+
+def test_a_chunk_keeps_to_the_memory_budget():
+    X, y = blobs(1000, 3, 1)
+    budget = 100 * 100 * 4 / 2**20
+    solution, _ = run(X, y, 1.0, chunk=900, cache_mib=budget)
+    assert solution.info.chunk == 100
+    assert any("cut from 900 to 100" in warning for warning in solution.info.warnings)
 
 
 def test_iteration_and_time_limits_keep_a_feasible_point():
