@@ -20,7 +20,7 @@ RANGE_RATIO = 100.0
 # More than this share of support vectors says that the machine memorises.
 SV_SHARE = 0.95
 SV_SHARE_FROM_ROWS = 50
-# When so many of them are at their bound it is C that keeps the machine from fitting.
+# When so many of them are at their bound a small C may be the reason.
 BOUNDED_SHARE = 0.9
 # C times the largest K(x, x) beyond which the dual is badly conditioned.
 HUGE_COST = 1e6
@@ -206,12 +206,26 @@ def memorised_rows(training: Training) -> list[str]:
     n_sv = training.info.get("n_sv") or 0
     if training.n < SV_SHARE_FROM_ROWS or n_sv < SV_SHARE * training.n:
         return []
-    n_bounded = n_sv - (training.info.get("n_usv") or 0)
     rows = f"{n_sv} of {training.n} rows are support vectors"
-    if n_bounded >= BOUNDED_SHARE * n_sv:
-        return [f"{rows}, {n_bounded} of them at their bound; is C = {training.cost:g} too small?"]
-    advice = "is gamma too large" if training.kernel_name in DISTANCE_KERNELS else "is C too small"
-    return [f"{rows}; {advice}, or the data unscaled?"]
+    n_bounded = n_sv - (training.info.get("n_usv") or 0)
+    small = f"C = {training.cost:g} too small"
+    if tiny_cost(training):
+        return []  # which says why
+    if training.kernel_name not in DISTANCE_KERNELS:
+        return [f"{rows}; is {small}, or the data unscaled?"]
+    also = f", {small}" if n_bounded >= BOUNDED_SHARE * n_sv else ""
+    return [f"{rows}; is gamma too large{also}, or the data unscaled?"]
+
+
+def tiny_cost(training: Training) -> list[str]:
+    # |f - b| <= C sum |K(x_i, x)| <= C n max K: below 1 no row can be beyond its margin.
+    reach = training.cost * training.n * training.largest_diagonal
+    if training.info.get("n_usv") != 0 or not training.info.get("n_sv") or reach >= 1.0:
+        return []
+    return [
+        f"C = {training.cost:g} is so small that every support vector is at its bound and the "
+        "decision values are close to the bias; raise -c"
+    ]
 
 
 def indefinite_kernel(training: Training) -> list[str]:
@@ -248,6 +262,7 @@ def loose_certificate(training: Training) -> list[str]:
 CHECKS: tuple[Callable[[Training], list[str]], ...] = (
     no_unbounded_vector,
     memorised_rows,
+    tiny_cost,
     indefinite_kernel,
     huge_cost,
     loose_certificate,

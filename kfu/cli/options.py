@@ -245,6 +245,12 @@ max_seconds = click.option(
     "0: no limit.",
 )
 
+polish = click.option(
+    "--polish/--no-polish",
+    default=SolverSettings.polish,
+    show_default=True,
+    help="Problems of at most 512 rows go on from the tolerance to rounding accuracy.",
+)
 simd = click.option(
     "--simd",
     type=Name("instruction set", list(SIMD_LEVELS)),
@@ -275,7 +281,8 @@ config = click.option(
     is_eager=True,
     expose_value=False,
     callback=read_config,
-    help="Read options from YAML; keys are option names, and flags win.",
+    help="Read options from YAML; keys are option names (the settings in a report are such a "
+    "file), and flags win.",
 )
 quiet = click.option(
     "-q",
@@ -308,6 +315,7 @@ solver_options = grouped(
     chunk,
     max_iterations,
     max_seconds,
+    polish,
     simd,
 )
 common_options = grouped(threads, seed, report, config, verbose, quiet)

@@ -13,6 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
+from kfu import _gram
 from kfu.cli import console, inputs, options
 from kfu.cli.file_kind import load_any_model
 from kfu.cli.main import EXIT_INTERRUPTED, EXIT_NOT_CONVERGED
@@ -42,7 +43,7 @@ DATA_SUFFIXES = frozenset(
 )
 SOLVER_NAMES = (
     *("solver", "tolerance", "cache_mib", "chunk", "threads", "precision"),
-    *("selection", "shrinking", "max_iterations", "max_seconds", "simd"),
+    *("selection", "shrinking", "max_iterations", "max_seconds", "polish", "simd"),
 )
 STATUS_TEXT = {
     "converged": "converged",
@@ -179,6 +180,11 @@ def pick(opts: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 def training_options(opts: dict[str, Any]) -> dict[str, Any]:
     """The keyword arguments of kfu.machines.train that do not depend on the data."""
+    has = ["best", *_gram.available_simd()]
+    if opts["simd"] not in has:
+        raise SettingsError(
+            f"--simd {opts['simd']}: this processor does not have it; choose from {', '.join(has)}"
+        )
     return {
         "machine": opts["machine"],
         "kernel": inputs.kernel_of(opts),
@@ -211,7 +217,7 @@ def read_training_data(path: str, opts: dict[str, Any], kernel: KernelSpec) -> D
         if dataset.format == "npy" and dataset.n == dataset.n_features + 1:
             remedy = (
                 "the array is square, and column 1 of .npy is the label: put the labels in front "
-                "of a kernel matrix, numpy.column_stack([y, K]), or save numpy.savez(FILE, X=K, y=y)"
+                "of a kernel matrix, numpy.column_stack([y, K]), or use numpy.savez(FILE, X=K, y=y)"
             )
         raise DataError(
             dataset.source,

@@ -24,7 +24,7 @@ from kfu.data import Dataset, check_weights, check_X, check_y
 from kfu.errors import DataError, SettingsError
 from kfu.io import faults
 from kfu.io.svmlight import DENSE_ABOVE, TextOptions
-from kfu.io.table import shown_column
+from kfu.io.table import COLUMN_RANGE, shown_column
 
 NPY_MAGIC = b"\x93NUMPY"
 ZIP_MAGIC = b"PK\x03\x04"
@@ -92,7 +92,7 @@ def parse_npy(
             source,
             None,
             f"label column {shown_column(column)} of an array with {array.shape[1]} columns",
-            f"columns count from 1 to {array.shape[1]}, or from -1 (the last) backwards",
+            COLUMN_RANGE.format(array.shape[1]),
         )
     table = _numeric(array, options, source)
     X = np.ascontiguousarray(np.delete(table, column, axis=1))

@@ -25,6 +25,7 @@ QID, COST = "qid:", "cost:"
 NUMBER = re.compile(
     r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf(inity)?)", re.IGNORECASE | re.ASCII
 )
+COLUMN_RANGE = "there are columns 1 (the first) to {0}, or -1 (the last) to -{0}"
 PAIR = re.compile(rb"[^\s:,;]+:\S*")
 
 
@@ -169,7 +170,7 @@ def _label_field(
             source,
             None,
             f"label column {shown_column(wanted)} of a table with {n_fields} columns",
-            f"columns count from 1 to {n_fields}, or from -1 (the last) backwards",
+            COLUMN_RANGE.format(n_fields),
         )
     return wanted % n_fields
 

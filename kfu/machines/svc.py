@@ -96,14 +96,15 @@ def _untrained(last: Solution, task: TrainingTask, code: np.ndarray) -> list[Sol
     At α = 0 every margin condition is violated by 1, the pair of any two classes by 2, and the
     primal is Σ C_i.
     """
+    nothing: dict[str, Any] = {
+        **dict.fromkeys(("objective", "bias", "bias_std"), 0.0),
+        **dict.fromkeys(("n_sv", "n_usv", *_COUNTERS), 0),
+    }
     missing = []
     for signs in code.T[:, task.labels]:
         info = replace(
             last.info,
-            **dict.fromkeys(("objective", "bias", "bias_std"), 0.0),
-            **dict.fromkeys(("n_sv", "n_usv", "iterations", "rounds", "kernel_evaluations"), 0),
-            **dict.fromkeys(("verification_evaluations", "cache_hits", "cache_misses"), 0),
-            **dict.fromkeys(("reductions", "shrinks", "refinements"), 0),
+            **nothing,
             duality_gap=float(task.costs[signs != 0].sum()),
             kkt_gap=2.0,
             kkt_violation=1.0,
@@ -117,10 +118,11 @@ def _untrained(last: Solution, task: TrainingTask, code: np.ndarray) -> list[Sol
 
 # How the Info of several machines becomes one: the worst certificate, the sum of the work.
 _WORST = ("kkt_gap", "kkt_violation", "bias_std")
-_SUMMED = (
-    *("objective", "duality_gap", "iterations", "rounds", "kernel_evaluations", "reductions"),
-    *("verification_evaluations", "cache_hits", "cache_misses", "shrinks", "refinements"),
+_COUNTERS = (
+    *("iterations", "rounds", "kernel_evaluations", "verification_evaluations"),
+    *("cache_hits", "cache_misses", "reductions", "shrinks", "refinements"),
 )
+_SUMMED = ("objective", "duality_gap", *_COUNTERS)
 
 
 def combined_info(solutions: list[Solution], coef: np.ndarray, costs: np.ndarray) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli_toys import files_in
 
@@ -208,3 +209,29 @@ class TestPredict:
         result = kfu("predict", toy, toy_model)
         assert result.exit_code == 1
         assert "toy.svm: " in result.stderr
+
+
+@pytest.mark.parametrize("command", ["train", "train --scale standard", "info", "scale", "predict"])
+def test_feature_number_beyond_what_kernels_count(command, kfu, toy_model, tmp_path):
+    (tmp_path / "far.svm").write_text("1 1:1\n-1 99999999999:1\n1 2:1\n")
+    name, *flags = command.split()
+    model = [toy_model] if name == "predict" else []
+    result = kfu(name, *model, "far.svm", *flags)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("kfu: error: far.svm: 99999999999 features (the largest ")
+    assert "in row 2); at most 2147483647 are supported; number the features" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_square_npy_without_labels(kfu, tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    np.save(tmp_path / "K.npy", X @ X.T)
+    result = kfu("train", "K.npy", "-k", "precomputed")
+    assert result.exit_code == 1
+    assert "numpy.column_stack([y, K])" in result.stderr
+    np.save(tmp_path / "yK.npy", np.column_stack([y, X @ X.T]))
+    np.savez(tmp_path / "yK.npz", X=X @ X.T, y=y)
+    for name in ("yK.npy", "yK.npz"):
+        result = kfu("train", name, "-k", "precomputed", "-q", "-o", f"{name}.kfu")
+        assert result.exit_code == 0, result.stderr

@@ -16,6 +16,7 @@ from kfu.diagnostics import (
     row_hashes,
     training_warnings,
 )
+from kfu.kernels import KernelSpec
 
 LAYOUTS = [np.asarray, sp.csr_matrix]
 GOOD = Training(
@@ -83,7 +84,9 @@ def test_good_training_has_no_warning():
     [
         (changed(info={"n_usv": 0}), "its midpoint is used"),
         (changed(info={"n_sv": 97}), "is gamma too large"),
-        (changed(info={"n_sv": 97}, kernel_name="linear"), "is C too small"),
+        (changed(info={"n_sv": 97}, kernel_name="linear"), "is C = 1 too small"),
+        (changed(kernel=KernelSpec.make("sigmoid", gamma=1.0)), "may be indefinite"),
+        (changed(kernel=KernelSpec.make("poly", gamma=1.0, coef0=-1.0)), "may be indefinite"),
         (changed(cost=1e7), "badly conditioned"),
         (changed(cost=100.0, largest_diagonal=1e6), "badly conditioned"),
         (changed(info={"duality_gap": 5.0, "objective": 100.0}), "lower -e"),
@@ -93,6 +96,30 @@ def test_good_training_has_no_warning():
 def test_training_warnings(training, words):
     (message,) = training_warnings(training)
     assert words in message
+
+
+@pytest.mark.parametrize("n_sv", [40, 97])
+def test_tiny_cost_is_not_blamed_on_gamma(n_sv):
+    found = training_warnings(changed(info={"n_sv": n_sv, "n_usv": 0}, cost=1e-9))
+    words = " ".join(found)
+    assert "C = 1e-09 is so small" in words
+    assert "raise -c" in words
+    assert "gamma" not in words
+
+
+def test_both_causes_are_named_when_either_may_be():
+    found = training_warnings(changed(info={"n_sv": 97, "n_usv": 0}, cost=1.0))
+    assert any("gamma too large, C = 1 too small" in text for text in found)
+
+
+def test_bias_interval_is_not_reported_of_a_run_that_stopped_early():
+    stopped = changed(info={"n_usv": 0, "status": "max_iterations"})
+    assert training_warnings(stopped) == []
+
+
+@pytest.mark.parametrize("name", ["rbf", "poly", "linear", "precomputed"])
+def test_kernels_that_are_known_or_given_bring_no_warning(name):
+    assert training_warnings(changed(kernel=KernelSpec.make(name))) == []
 
 
 def test_few_rows_may_all_be_support_vectors():

@@ -123,3 +123,31 @@ def test_missing_file(kfu):
     result = kfu("info", "no.svm")
     assert result.exit_code == 1
     assert result.stderr.startswith("kfu: error: no.svm: ")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["-k", "sigmoid", "-g", "1"],
+        ["--kernel", "sigmoid", "-g", "1"],
+        ["--kernel=sigmoid", "-g", "1"],
+        ["--kernel", "tanh", "-g1"],
+    ],
+)
+def test_naming_a_kernel_examines_it(flags, kfu, toy):
+    assert described(kfu, toy, *flags)["kernel"]["kernel"].startswith("sigmoid(gamma=1")
+
+
+def test_a_parameter_alone_examines_rbf(kfu, toy):
+    assert described(kfu, toy, "-g", 2)["kernel"]["kernel"] == "rbf(gamma=2)"
+    assert "kernel" not in described(kfu, toy)
+
+
+def test_kernel_flag_may_stand_before_the_file(kfu, toy):
+    assert described(kfu, "--kernel", toy)["kernel"]["kernel"].startswith("rbf")
+
+
+def test_parameters_of_a_model_are_refused(kfu, toy_model):
+    result = kfu("info", toy_model, "-g", 1)
+    assert result.exit_code == 2
+    assert "is a model" in result.stderr

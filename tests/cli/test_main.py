@@ -121,3 +121,43 @@ def test_summaries_match_the_commands(kfu):
         assert command.help is not None
         assert command.help.splitlines()[0] == summary
     assert set(main_module.SUMMARIES) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("module", ["click", "numpy"])
+def test_interrupt_during_imports_is_quiet(module, toy):
+    """Ctrl-C that arrives while a module is being found."""
+    script = f"""
+import os, signal, sys
+from kfu.cli.entry import main
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["kfu", "train", {str(toy)!r}]
+main()
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=ENVIRONMENT, timeout=60
+    )
+    assert result.returncode == 130
+    assert result.stderr == "kfu: error: interrupted\n"
+
+
+def test_interrupts_are_exceptions_again_when_a_command_runs(toy, tmp_path):
+    script = f"""
+import signal, sys
+from kfu.cli.entry import main
+
+sys.argv = ["kfu", "train", {str(toy)!r}, "-q"]
+try:
+    main()
+finally:
+    print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=ENVIRONMENT, timeout=60
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", "")

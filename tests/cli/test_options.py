@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+
 import pytest
+import yaml
 from cli_toys import files_in
+
+from kfu.solvers import SolverSettings
 
 REFUSED = [
     (["-g", "abc"], "'abc' is not a gamma; give a number > 0"),
@@ -141,3 +147,159 @@ class TestKernelFile:
         result = kfu("train", toy, "-k", "k.yaml", "-g", "1")
         assert result.exit_code == 2
         assert "k.yaml holds the parameters" in result.stderr
+
+
+def test_kernel_beside_a_kernel_file(kfu, toy, tmp_path):
+    (tmp_path / "k.yaml").write_text("name: linear\n")
+    for command in ("train", "info"):
+        result = kfu(command, toy, "--kernel-file", "k.yaml", "-k", "poly")
+        assert result.exit_code == 2
+        assert "-k poly and --kernel-file k.yaml: give one of them" in result.stderr
+
+
+def test_every_setting_of_the_solver_is_an_option():
+    from kfu.cli.train import SOLVER_NAMES, train
+
+    fields = {field.name for field in dataclasses.fields(SolverSettings)}
+    assert set(SOLVER_NAMES) == fields <= {parameter.name for parameter in train.params}
+
+
+def test_instruction_set_the_processor_lacks(kfu, toy, monkeypatch):
+    from kfu import _gram
+
+    monkeypatch.setattr(_gram, "available_simd", lambda: ["baseline"])
+    result = kfu("train", toy, "--simd", "avx2")
+    assert result.exit_code == 2
+    assert "this processor does not have it; choose from best, baseline" in result.stderr
+
+
+class TestReportAsConfig:
+    """The settings of a report are a config file that trains the same machine."""
+
+    FLAGS = (
+        [
+            "-g",
+            0.3,
+            "-c",
+            2,
+            "-w",
+            "1=3",
+            "--no-bias",
+            "--scale",
+            "standard",
+            "--simd",
+            "baseline",
+            "--polish",
+        ],
+        ["-k", "poly", "-d", 2, "-r", 1, "-w", "balanced", "-e", 1e-4, "--selection", "first"],
+        ["-k", "k.yaml"],
+    )
+
+    def trained(self, kfu, *args):
+        result = kfu("train", *args, "--report", "-")
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    @pytest.mark.parametrize("flags", FLAGS, ids=["rbf", "poly", "sum"])
+    def test_same_machine(self, flags, kfu, toy, tmp_path):
+        (tmp_path / "k.yaml").write_text("sum: [{name: rbf, gamma: 0.5}, {name: linear}]\n")
+        first = self.trained(kfu, toy, *flags)
+        (tmp_path / "again.yaml").write_text(yaml.safe_dump(first["settings"]))
+        second = self.trained(kfu, toy, "--config", "again.yaml")
+        assert second["objective"] == first["objective"]
+        assert second["settings"] == first["settings"]
+
+    def test_flags_win(self, kfu, toy, tmp_path):
+        (tmp_path / "k.yaml").write_text("name: linear\n")
+        (tmp_path / "c.yaml").write_text("kernel: {name: poly, gamma: 0.5, degree: 2}\n")
+        for flags, kernel in (
+            (["-d", 4], "poly(gamma=0.5, coef0=0, degree=4)"),
+            (["-k", "linear"], "linear"),
+            (["--kernel-file", "k.yaml"], "linear"),
+        ):
+            assert self.trained(kfu, toy, "--config", "c.yaml", *flags)["kernel"] == kernel
+
+    def test_wrong_kernel(self, kfu, toy, tmp_path):
+        (tmp_path / "c.yaml").write_text("kernel: {name: rbff}\n")
+        result = kfu("train", toy, "--config", "c.yaml")
+        assert result.exit_code == 2
+        assert "c.yaml: kernel: " in result.stderr
+
+
+@pytest.mark.parametrize("name", ["t.svm", "t.npz"])
+@pytest.mark.parametrize("flags", [["--label-column", 2], ["--header"], ["--no-header"]])
+def test_table_options_for_other_formats(name, flags, kfu, toy, toy_model):
+    assert kfu("convert", toy, name).exit_code == 0
+    for args in (
+        ["train", name],
+        ["predict", toy_model, name, "--output", "both"],
+        ["scale", name],
+    ):
+        result = kfu(*args, *flags)
+        assert result.exit_code == 2, result.stderr
+        assert f"is for tables, and {name} is " in result.stderr
+        assert result.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.npy"])
+def test_label_column_messages_count_as_the_option_does(name, kfu, toy):
+    assert kfu("convert", toy, name).exit_code == 0
+    for column in (9, -9):
+        result = kfu("train", name, "--label-column", column)
+        assert result.exit_code == 1
+        assert f"label column {column} of " in result.stderr
+        assert "columns 1 (the first) to 4, or -1 (the last) to -4" in result.stderr
+
+
+class TestPlaces:
+    """No output may be a file that is read; a model or a checkpoint is no text for stdout."""
+
+    @pytest.mark.parametrize(
+        "args",
+        [
+            ["train", "toy.svm", "-o", "toy.svm"],
+            ["train", "toy.svm", "-o", "link.svm"],
+            ["train", "toy.svm", "-o", "./toy.svm"],
+            ["train", "toy.svm", "--report", "toy.svm"],
+            ["train", "toy.svm", "--checkpoint", "toy.svm"],
+            ["train", "toy.svm", "--config", "c.yaml", "-o", "c.yaml"],
+            ["train", "toy.svm", "--start", "toy-fixture.kfu", "--report", "toy-fixture.kfu"],
+            ["predict", "toy-fixture.kfu", "toy.svm", "-o", "toy.svm"],
+            ["predict", "toy-fixture.kfu", "toy.svm", "-o", "toy-fixture.kfu"],
+            ["predict", "toy-fixture.kfu", "toy.svm", "--report", "toy.svm"],
+            ["scale", "toy.svm", "-o", "toy.svm"],
+            ["scale", "toy.svm", "--save", "toy.svm"],
+            ["convert", "toy.svm", "link.svm"],
+            ["convert", "toy-fixture.kfu", "toy-fixture.kfu"],
+        ],
+        ids=" ".join,
+    )
+    def test_inputs_are_not_overwritten(self, args, kfu, toy, toy_model, tmp_path):
+        (tmp_path / "link.svm").symlink_to("toy.svm")
+        (tmp_path / "c.yaml").write_text("cost: 2\n")
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        result = kfu(*args)
+        assert result.exit_code == 2, result.stderr
+        assert "would overwrite the input; give another name" in result.stderr
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+    def test_two_outputs_need_two_names(self, kfu, toy):
+        result = kfu("train", toy, "-o", "m", "--report", "m")
+        assert result.exit_code == 2
+        assert "-o and --report both write m" in result.stderr
+
+    def test_the_start_model_may_be_replaced(self, kfu, toy, toy_model):
+        result = kfu("train", toy, "-g", 0.5, "--start", toy_model, "-o", toy_model)
+        assert result.exit_code == 0, result.stderr
+
+    def test_devices_are_no_files(self, kfu, toy):
+        result = kfu("scale", toy, "-o", "/dev/null", "--save", "/dev/null")
+        assert result.exit_code == 0, result.stderr
+
+    @pytest.mark.parametrize("flags", [["-o", "-"], ["-o", "m.kfu", "--checkpoint", "-"]])
+    def test_stdout_is_no_model(self, flags, kfu, toy, tmp_path):
+        before = files_in(tmp_path)
+        result = kfu("train", toy, *flags)
+        assert result.exit_code == 2
+        assert "cannot go to stdout; give the name of a file" in result.stderr
+        assert files_in(tmp_path) == before

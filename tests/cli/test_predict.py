@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import queue
+import subprocess
+import threading
+import zlib
 
 import numpy as np
 import pytest
+from cli_toys import COMMAND, ENVIRONMENT
 
 from kfu.io import read_dataset
 from kfu.model import Model
@@ -199,3 +204,70 @@ def test_libsvm_model_predicts_directly(kfu, toy_model, toy_test):
     one = kfu("predict", toy_model, toy_test, "-q")
     two = kfu("predict", "m.model", toy_test, "-q")
     assert one.stdout == two.stdout
+
+
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gzip"])
+def test_rows_are_answered_while_the_pipe_is_open(compressed, kfu, toy_model, toy_test):
+    """Rows go in, their predictions come out, before more rows are sent."""
+    expected = kfu("predict", toy_model, toy_test, "-q").stdout.splitlines()
+    lines = toy_test.read_text().splitlines(keepends=True)
+    process = subprocess.Popen(
+        [*COMMAND, "predict", str(toy_model), "-", "-q"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    packer = zlib.compressobj(wbits=31)
+
+    def send(text: str, last: bool = False) -> None:
+        data = text.encode()
+        if compressed:
+            data = packer.compress(data) + packer.flush(
+                zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH
+            )
+        process.stdin.write(data)
+        process.stdin.flush()
+
+    received: queue.Queue[str] = queue.Queue()
+    reader = threading.Thread(
+        target=lambda: [received.put(line.decode().strip()) for line in process.stdout], daemon=True
+    )
+    reader.start()
+    try:
+        send("".join(lines[:3]) + lines[3][:5])  # three rows and a part of the fourth
+        assert [received.get(timeout=60) for _ in range(3)] == expected[:3]
+        send(lines[3][5:])
+        assert received.get(timeout=60) == expected[3]
+        assert process.poll() is None
+        send("".join(lines[4:]), last=True)
+        process.stdin.close()
+        assert [received.get(timeout=60) for _ in lines[4:]] == expected[4:]
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        reader.join(timeout=60)
+        process.stdout.close()
+
+
+def test_other_index_base_is_hinted_at(kfu, toy, tmp_path):
+    text = toy.read_text()
+    shifted = text.replace(" 1:", " 0:").replace(" 2:", " 1:").replace(" 3:", " 2:")
+    (tmp_path / "zero.svm").write_text(shifted)
+    assert kfu("train", "zero.svm", "-q").exit_code == 0
+    result = kfu("predict", "zero.kfu", toy)
+    assert "4 features where the model has 3" in result.stderr
+    assert "give --one-based if these start at 1" in result.stderr
+    right = kfu("predict", "zero.kfu", toy, "--one-based")
+    assert "one-based" not in right.stderr
+    assert right.stdout == kfu("predict", "zero.kfu", "zero.svm").stdout
+
+    assert kfu("train", toy, "-q").exit_code == 0
+    result = kfu("predict", "toy.kfu", "zero.svm")
+    assert result.exit_code == 1
+    assert "(--zero-based)" in result.stderr
+
+
+def test_unseen_features_of_a_one_based_model_bring_no_hint(kfu, toy_model, tmp_path):
+    (tmp_path / "wide.t").write_text("1 1:0.5 9:1\n")
+    assert "-based" not in kfu("predict", toy_model, "wide.t").stderr

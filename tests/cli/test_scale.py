@@ -96,7 +96,15 @@ def test_apply_to_more_features_is_said(kfu, toy, tmp_path):
 
 def test_constant_feature(kfu, tmp_path):
     (tmp_path / "c.svm").write_text("1 1:3 2:1\n-1 1:3 2:2\n")
-    for method, value in (("standard", 0), ("minmax", 0)):
-        assert kfu("scale", "c.svm", "--method", method, "-o", "s.svm").exit_code == 0
+    cases = (["standard"], 0), (["minmax"], 0), (["minmax", "--range", "1,2"], 1.5)
+    for method, value in cases:
+        assert kfu("scale", "c.svm", "--method", *method, "-o", "s.svm").exit_code == 0
         X = read_dataset("s.svm", dense=True, n_features=2).X
         np.testing.assert_array_equal(X[:, 0], value)
+
+
+def test_data_and_parameters_cannot_share_stdout(kfu, toy):
+    result = kfu("scale", toy, "--save", "-")
+    assert result.exit_code == 2
+    assert "cannot both go to stdout" in result.stderr
+    assert result.stdout == ""

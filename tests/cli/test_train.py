@@ -76,7 +76,7 @@ def test_report_has_exactly_the_documented_keys(kfu, toy):
     report = trained(kfu, toy, "-g", 0.5)
     assert list(report) == list(TRAIN_KEYS)
     assert list(report)[: len(RESULT_KEYS)] == RESULT_KEYS
-    assert set(report["seconds"]) == {"read", "train", "write", "total"}
+    assert set(report["seconds"]) == {"read", "train", "check", "write", "total"}
     assert report["status"] == "converged"
     assert (report["n"], report["n_features"], report["n_classes"]) == (80, 3, 2)
     assert 0 < report["kkt_gap"] <= 1e-3

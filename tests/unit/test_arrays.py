@@ -93,7 +93,7 @@ def test_bad_arrays(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((3, 1)))
     refuses("a single column holds label and features")
     np.save(tmp_path / "a.npy", np.ones((3, 2)))
-    refuses("label column 7 of an array with 2 columns", label_column=7)
+    refuses("label column 8 of an array with 2 columns; there are columns 1 ", label_column=7)
     refuses("label column 'y' of an array without names", label_column="y")
     np.save(tmp_path / "a.npy", np.ones((0, 2)))
     refuses("no examples")

@@ -178,3 +178,17 @@ def test_unreadable_parameter_files(tmp_path):
         path.write_bytes(content)
         with pytest.raises(ModelError, match="not a scaler file"):
             load_scaler(path)
+
+
+def test_constant_features():
+    """What kfu scale --help says of them: dense 0 or the middle, sparse with its zeros kept."""
+    X = np.array([[3.0, -2.0, 0.0, 1.0], [3.0, -2.0, 0.0, 2.0]])
+    dense = {"standard": [0, 0, 0], "minmax": [1.5, 1.5, 1.5]}
+    sparse = {"standard": [1, -1, 0], "minmax": [0, 0, 0]}
+    for kind, options in (("standard", {}), ("minmax", {"range": (1, 2)})):
+        Z = Scaler.fit(X, kind, **options).transform(X)
+        np.testing.assert_array_equal(Z[:, :3], [dense[kind]] * 2)
+        S = sp.csr_matrix(X)
+        Z = Scaler.fit(S, kind, **options).transform(S)
+        Z = Z.toarray() if sp.issparse(Z) else Z
+        np.testing.assert_array_equal(Z[:, :3], [sparse[kind]] * 2)
