@@ -28,7 +28,7 @@ struct SolverSettings {
   PairRule pair = PairRule::second_order;
   bool shrinking = true;     ///< drop settled variables; always followed by a full check
   Index max_iterations = 0;  ///< pair steps; 0: max(10⁷, 100·n)
-  bool polish = false;           ///< small problems: go on to rounding accuracy
+  bool polish = false;       ///< small problems: go on to rounding accuracy
   Simd simd = Simd::best;
 };
 
