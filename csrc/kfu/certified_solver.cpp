@@ -52,12 +52,21 @@ std::unique_ptr<LinearMap> CertifiedSolver::linear_map() const {
   return std::unique_ptr<LinearMap>(is_linear_ ? new LinearMap(data_, settings_.threads) : nullptr);
 }
 
+// Multiply-adds behind one value of K: the features of a point, or its entries.
+double CertifiedSolver::value_cost() const {
+  if (is_lookup(kernel_)) return 1.0;
+  if (!data_.is_csr) return static_cast<double>(data_.d);
+  return static_cast<double>(data_.indptr[data_.n]) /
+         static_cast<double>(std::max<Index>(data_.n, 1));
+}
+
 void CertifiedSolver::start(const std::vector<double>& beta, const std::vector<double>* gradient,
                             bool float64) {
   gram64_rows_ = float64;
   SolverSettings settings = settings_;
   if (settings.max_iterations > 0)
     settings.max_iterations = std::max<Index>(1, settings.max_iterations - past_.iterations);
+  settings.value_cost = value_cost();
   if (float64) {
     if (!gram64_) gram64_ = make_gram<double>(data_, kernel_, settings_.threads, settings_.simd);
     simd_ = gram64_->simd();

@@ -53,6 +53,7 @@ class CertifiedSolver {
   void start(const std::vector<double>& beta, const std::vector<double>* gradient, bool float64);
   void certify_now();
   bool may_polish() const;
+  double value_cost() const;
   bool wants_float64();
   Status look_on_the_way();
   void change_to_float64();

@@ -13,6 +13,10 @@ constexpr double kCrowded = 0.7;       // part of unbounded variables at which t
 constexpr Index kLargestChunk = 4096;  // of those chosen here; a caller may ask for more
 constexpr double kSquareShare = 0.5;   // of the cache budget, at most, for the square tier
 constexpr Index kLeastChunk = 16;
+// Touching fresh memory costs about a nanosecond a value; values cheaper than that are computed
+// again rather than kept, but for a few rows whose buffers go round.
+constexpr double kCheapValue = 40.0;  // multiply-adds
+constexpr double kCheapRowsBytes = 16e6;
 constexpr Index kInnerStepsPerSlot = 100;
 // The limit nobody asked for, LIBSVM's: badly scaled data would otherwise seem to hang.
 constexpr Index kMostSteps = 10000000;
@@ -84,7 +88,8 @@ void DualSolver<T>::build_tiers(Index capacity) {
   chunk_.clear();
   if (!row_tier_) {
     const double square = static_cast<double>(capacity) * static_cast<double>(capacity) * sizeof(T);
-    const double rest = map_ || capacity == n_ ? 0.0 : settings_.cache_bytes - square;
+    double rest = map_ || capacity == n_ ? 0.0 : settings_.cache_bytes - square;
+    if (settings_.value_cost < kCheapValue) rest = std::min(rest, kCheapRowsBytes);
     row_tier_.reset(new RowTier<T>(n_, n_, rest));
   }
   square_tier_.reset();  // before the new one is allocated

@@ -29,6 +29,7 @@ struct SolverSettings {
   bool shrinking = true;     ///< drop settled variables; always followed by a full check
   Index max_iterations = 0;  ///< pair steps; 0: max(10⁷, 100·n)
   bool polish = false;       ///< small problems: go on to rounding accuracy
+  double value_cost = 1e9;   ///< multiply-adds behind one value of K
   Simd simd = Simd::best;
 };
 
