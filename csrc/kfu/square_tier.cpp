@@ -92,13 +92,13 @@ void SquareTier<T>::gather(Index slot, const T* full) {
 
 template <class T>
 void SquareTier<T>::prepare(const std::vector<Index>& slots, int threads) {
-  std::vector<Index> kept_slots, todo;
+  std::vector<Index> kept_slots, missing;
   std::vector<const T*> kept;
   for (const Index s : slots) {
     if (has(s)) continue;
     const T* full = kept_row(s);
     if (full == nullptr) {
-      todo.push_back(s);
+      missing.push_back(s);
     } else {
       kept_slots.push_back(s);
       kept.push_back(full);
@@ -107,7 +107,7 @@ void SquareTier<T>::prepare(const std::vector<Index>& slots, int threads) {
   const Index count = static_cast<Index>(kept.size());
 #pragma omp parallel for schedule(dynamic, 16) num_threads(threads) if (count * size_ > 200000)
   for (Index r = 0; r < count; ++r) gather(kept_slots[r], kept[r]);
-  fill(todo.data(), static_cast<Index>(todo.size()));
+  fill(missing.data(), static_cast<Index>(missing.size()));
 }
 
 template <class T>
@@ -137,36 +137,36 @@ void SquareTier<T>::evaluate(const std::vector<Index>& slots, Index first, Index
 
 template <class T>
 void SquareTier<T>::fill(const Index* ks, Index count) {
-  std::vector<Index> todo;
+  std::vector<Index> missing;
   for (Index r = 0; r < count; ++r) {
     if (has(ks[r])) continue;
     const T* full = kept_row(ks[r]);
     if (full != nullptr)
       gather(ks[r], full);
     else
-      todo.push_back(ks[r]);
+      missing.push_back(ks[r]);
   }
-  if (todo.empty()) return;
+  if (missing.empty()) return;
 
   Index run_first = -1;  // panels that need the kernel are evaluated in runs
   for (Index first = 0; first < size_; first += kPanelSlots) {
     const Index last = std::min(first + kPanelSlots, size_);
     bool known = true;
-    for (const Index s : todo)
+    for (const Index s : missing)
       for (Index c = first; c < last && known; ++c)
         known = filled_[s] > 0 && born_[c] <= filled_[s];
     const bool transposable = !known && all_complete(first, last);
     if (transposable)
-      for (const Index s : todo) copy_transposed(s, first, last);
+      for (const Index s : missing) copy_transposed(s, first, last);
     const bool needed = !known && !transposable;
     if (needed && run_first < 0) run_first = first;
     if (!needed && run_first >= 0) {
-      evaluate(todo, run_first, first);
+      evaluate(missing, run_first, first);
       run_first = -1;
     }
   }
-  if (run_first >= 0) evaluate(todo, run_first, size_);
-  for (const Index s : todo) {
+  if (run_first >= 0) evaluate(missing, run_first, size_);
+  for (const Index s : missing) {
     block_[s * ld_ + s] = static_cast<T>(diagonal_[s]);
     filled_[s] = edit_;
   }
