@@ -1,10 +1,10 @@
 // A dual solver whose answer is checked: rounds of DualSolver, then the certificate in float64,
 // then refinement until the certificate itself meets the tolerance.
 //
-// Rows of K are float32 unless asked otherwise. When the float64 gap misses the tolerance, the
-// exact gradient replaces the maintained one and the rounds go on (the error of float32 rows then
-// acts on increments of β only). When that no longer halves the gap, and the precision is
-// automatic, the solver is rebuilt on float64 rows, starting where it is.
+// Rows of K are float32 unless asked otherwise or unless values of K are large. When the float64
+// gap misses the tolerance, the exact gradient replaces the maintained one and the rounds go on
+// (the error of float32 rows then acts on increments of β only). When that no longer halves the
+// gap, and the precision is automatic, the solver is rebuilt on float64 rows, starting where it is.
 //
 // Polishing (a setting): small problems use float64 rows from the start and, once the tolerance is
 // met, go on to rounding accuracy for a bounded number of steps. It costs microseconds, and makes

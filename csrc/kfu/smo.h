@@ -15,7 +15,7 @@
 // Without the equality constraint a step moves one variable: β_k −= F_k / K_kk, clipped; the gap is
 // then the largest projected gradient.
 //
-// Rows of the block are asked for when a variable is first moved, never before (BlockRows).
+// Rows of the block are asked for when a variable is first moved (BlockRows).
 #pragma once
 
 #include <utility>

@@ -1,7 +1,8 @@
 // The square tier of the kernel cache: K between the variables of the current chunk.
 //
 // Slots are stable: a variable that stays in the chunk keeps its slot, and what is known of its row
-// stays. Rows are filled when the subproblem solver first asks for them. An entry comes, in this
+// stays. Rows are filled when the subproblem solver first asks for them, or beforehand and by all
+// threads where they are sure to be asked for (prepare). An entry comes, in this
 // order of preference, from the rectangular tier (a gather), from the transposed entry of a row
 // that is already there, or from the kernel. The unit of the last two is a panel of kPanelSlots
 // columns: a panel is evaluated if any of its entries is missing, because the panel kernels compute
