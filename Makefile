@@ -9,7 +9,7 @@ PYTHON    ?= python3.11
 JOBS      ?= 2
 PIP_FLAGS ?=
 KFU_TEST_ARGS ?=
-BENCH     ?= train memory reader panels
+BENCH     ?= train predict scaling memory reader panels
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -22,7 +22,7 @@ CXX_TESTS = $(wildcard tests/csrc/test_*.cpp)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv build demo test lint format asan bench bench-quick docs datasets wheel clean distclean
+.PHONY: help venv build demo test lint format asan bench bench-quick instructions docs datasets wheel clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 18
@@ -126,9 +126,13 @@ bench: build $(VENV)/.extra-bench ## side-by-side runs against other packages (B
 	@set -e; for name in $(BENCH); do \
 	  echo "== $$name"; $(PY) -m benchmarks.$$name; done
 
-bench-quick: build $(VENV)/.extra-bench ## the quick training cases beside the peers, once each
+bench-quick: build $(VENV)/.extra-bench ## small cases beside the peers, once, within three minutes
 	@mkdir -p benchmarks/results
 	@$(PY) -m benchmarks.train --quick
+	@$(PY) -m benchmarks.predict --quick
+
+instructions: build ## count the instructions of a small training, compare with the reference
+	@$(PY) -m benchmarks.instructions
 
 docs: build $(VENV)/.extra-plot ## write docs/commands.md and the pictures of docs/ again
 	$(PY) docs/build.py

@@ -31,7 +31,7 @@ LINK = ["-fopenmp", *EXTRA]
 CORE = ["csrc/kfu/*.cpp"]
 GRAM = [
     f"csrc/kfu/{part}*.cpp"
-    for part in ("kernels", "program", "points", "columns", "panel_", "gram")
+    for part in ("kernels", "program", "points", "sparse_copy", "columns", "panel_", "gram")
 ]
 MODULES: dict[str, list[str]] = {
     "_reader": ["csrc/kfu/text_*.cpp"],
@@ -80,7 +80,7 @@ def extension(name: str, patterns: list[str]) -> Extension:
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
         extra_compile_args=COMPILE,
         extra_link_args=LINK,
-        depends=[*HEADERS, *sources_of(["csrc/kfu/*.cpp"]), *sources_of(["kfu/*.pxd"])],
+        depends=["setup.py", *HEADERS, *sources_of(["csrc/kfu/*.cpp"]), *sources_of(["kfu/*.pxd"])],
     )
     ext.core_sources = core
     return ext

@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 from benchmarks.cases import CASES, Case
-from benchmarks.train import RESULTS
+from benchmarks.records import RESULTS
 
 CHUNKS = (256, 512, 1024, 2048, 4096)
 BUDGETS_MIB = (20, 80, 320, 1280)

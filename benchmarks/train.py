@@ -1,80 +1,33 @@
 """Training time beside the peers: ``python -m benchmarks.train [--quick] [--case a9a]``.
 
 Competitors take turns within one run (one process each), so that a machine that slows down slows
-all of them; figures are medians (LIBSVM runs once), and claims are the ratios. The bound is
-the time to evaluate K(support vectors, all rows) once. Writes one JSON line per run
-to benchmarks/results/train.jsonl and prints a table.
+all of them. Figures are medians of three; LIBSVM, which is slow, runs once. Claims are the ratios.
+The bound is the time to evaluate K(support vectors, all rows) once. Every training is a JSON line
+in benchmarks/results/train.jsonl; the table at the end is made from them, and ``--summary`` prints
+that of the last complete run again (``--latest``: of the last run of each case).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
-import statistics
-import subprocess
-import sys
-import time
-from pathlib import Path
 from typing import Any
 
-from benchmarks.cases import CASES
-from benchmarks.competitors import COMPETITORS
-
-SLOW = ("sklearn", "sklearn-dense", "libsvm")  # a minute or more a case: run in the first turn only
-RESULTS = Path(__file__).parent / "results"
-
-
-def run_one(case: str, competitor: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.worker", case, competitor]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        reason = done.stderr.strip().splitlines()[-1:] or ["no message"]
-        return {"case": case, "competitor": competitor, "error": reason[0]}
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
-def machine() -> dict[str, Any]:
-    from importlib.metadata import PackageNotFoundError, version
-
-    import kfu
-
-    versions = {"kfu": kfu.__version__}
-    for package in ("scikit-learn", "scikit-learn-intelex", "libsvm-official", "numpy"):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return {
-        "processor": platform.processor() or platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
-        "python": platform.python_version(),
-        "versions": versions,
-        "date": time.strftime("%Y-%m-%d"),
-    }
-
-
-def medians(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The record of median time of each competitor of one case."""
-    found: dict[str, dict[str, Any]] = {}
-    for name in COMPETITORS:
-        of_one = [r for r in records if r["competitor"] == name and "error" not in r]
-        if of_one:
-            middle = statistics.median_low(sorted(r["seconds"] for r in of_one))
-            found[name] = next(r for r in of_one if r["seconds"] == middle)
-    return found
+from benchmarks.cases import CASES, FULL_CASES, QUICK_CASES
+from benchmarks.competitors import COMPETITORS, SLOW, default_competitors
+from benchmarks.processes import run_module
+from benchmarks.records import RESULTS, Run, last_run, latest, read_lines
+from benchmarks.tables import by_competitor, machine_line, training_table
 
 
 def print_case(case: str, records: list[dict[str, Any]]) -> None:
-    print(f"\n{CASES[case].title}")
-    best = medians(records)
+    print(f"\n{case}: {CASES[case].title}")
+    best = by_competitor(records)
     mine = best.get("kfu")
     for name, record in best.items():
         ratio = record["seconds"] / mine["seconds"] if mine else float("nan")
         print(
             f"  {name:14s} {record['seconds']:8.3f} s  ×{ratio:6.2f}  "
-            f"objective {record['objective']:.6f}  gap {record['gap']:.1e}  "
+            f"objective {record['objective']:.6f}  gap {record['gap64']:.1e}  "
             f"SVs {record['n_sv']} ({record['n_free']} free)  {record['mib_peak']:.0f} MiB"
         )
     if mine:
@@ -87,30 +40,63 @@ def print_case(case: str, records: list[dict[str, Any]]) -> None:
             print(f"  {record['competitor']:14s} failed: {record['error']}")
 
 
+def run_case(run: Run, name: str, competitors: list[str], repeat: int) -> list[dict[str, Any]]:
+    """The records of all competitors of one case, taking turns."""
+    records = []
+    for turn in range(repeat):
+        for competitor in competitors:
+            if turn > 0 and competitor in SLOW:
+                continue
+            record = {
+                "case": name,
+                "competitor": competitor,
+                "turn": turn,
+                **run_module("benchmarks.worker", name, competitor),
+            }
+            records.append(record)
+            run.add(record)
+    return records
+
+
+def run_all(options: argparse.Namespace) -> None:
+    names = options.case or (QUICK_CASES if options.quick else FULL_CASES)
+    repeat = 1 if options.quick else options.repeat
+    is_full = repeat >= 3 and options.competitor is None
+    run = Run("train", "full" if is_full else "quick")
+    records = []
+    for name in names:
+        competitors = options.competitor or default_competitors(CASES[name])
+        competitors = competitors + [c for c in options.add or [] if c not in competitors]
+        of_case = run_case(run, name, competitors, repeat)
+        print_case(name, of_case)
+        records += of_case
+    run.finish(names)
+    print_summary([{**record, "machine": run.machine} for record in records])
+
+
+def print_summary(records: list[dict[str, Any]]) -> None:
+    print(f"\n{training_table(records)}\n\n{machine_line(records)}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the quick cases, once")
     parser.add_argument("--case", action="append", choices=list(CASES))
     parser.add_argument("--competitor", action="append", choices=list(COMPETITORS))
+    parser.add_argument("--add", action="append", choices=list(COMPETITORS), help="one more")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--summary", action="store_true", help="the table of the last complete run")
+    parser.add_argument("--latest", action="store_true", help="the table of each case's last run")
     options = parser.parse_args()
-    repeat = 1 if options.quick else options.repeat
-    names = options.case or [n for n, c in CASES.items() if c.is_quick or not options.quick]
-    competitors = options.competitor or ["kfu", "onedal", "sklearn"]
-    RESULTS.mkdir(exist_ok=True)
-    here = machine()
-    with (RESULTS / "train.jsonl").open("a") as out:
-        for name in names:
-            records = []
-            for turn in range(repeat):
-                for competitor in competitors:
-                    if turn > 0 and competitor in SLOW:
-                        continue
-                    record = run_one(name, competitor)
-                    records.append(record)
-                    out.write(json.dumps({**record, "machine": here}) + "\n")
-                    out.flush()
-            print_case(name, records)
+    if not options.summary and not options.latest:
+        run_all(options)
+        return
+    lines = read_lines(RESULTS / "train.jsonl")
+    wanted = options.case or FULL_CASES
+    records = latest(lines, "case", wanted) if options.latest else last_run(lines, wanted)
+    if not records:
+        raise SystemExit("no complete run; python -m benchmarks.train makes one")
+    print_summary([record for record in records if record["case"] in wanted])
 
 
 if __name__ == "__main__":

@@ -64,6 +64,10 @@ cdef extern from "kfu/info.h" namespace "kfu" nogil:
         int64_t chunk
         int64_t n_active
         double gap
+        double seconds_selection
+        double seconds_block
+        double seconds_subproblem
+        double seconds_gradient
 
 
 cdef extern from "kfu/certificate.h" namespace "kfu" nogil:
@@ -94,6 +98,7 @@ cdef extern from "kfu/certified_solver.h" namespace "kfu" nogil:
         vector[double] beta()
         Info info()
         int64_t verification_evaluations()
+        double seconds_verification()
         int64_t refinements()
         cbool uses_float64_rows()
         cbool changed_precision()
@@ -205,6 +210,15 @@ cdef class DualRun:
     def gap(self):
         """The gap of the maximal violating pair by the maintained gradient."""
         return self.solver.get().info().gap
+
+    def seconds(self):
+        """Where the time of the rounds and of the certificate went, as a dict."""
+        cdef Info i = self.solver.get().info()
+        return {
+            "selection": i.seconds_selection, "block": i.seconds_block,
+            "subproblem": i.seconds_subproblem, "gradient": i.seconds_gradient,
+            "verification": self.solver.get().seconds_verification(),
+        }
 
     def counters(self):
         """Counters of the run and the code path taken, as a dict."""

@@ -49,6 +49,7 @@ TRAIN_KEYS = (
     "layout",
     "simd",
     "threads",
+    "phases",
     "version",
     "settings",
 )
@@ -84,7 +85,7 @@ def train_report(
     ``info`` is what the machine recorded (the Info of its solver); ``facts`` are machine,
     kernel, n, n_features and n_classes.
     """
-    known: dict[str, Any] = {**info, **facts}
+    known: dict[str, Any] = {**info, **facts, "phases": dict(info.get("seconds") or {})}
     if "cache_hit_rate" not in known:
         hits, misses = known.get("cache_hits") or 0, known.get("cache_misses") or 0
         known["cache_hit_rate"] = hits / (hits + misses) if hits + misses else 0.0

@@ -1,4 +1,8 @@
 // Uninitialised, cache-line aligned memory for trivially copyable values.
+//
+// Large buffers do not ask for huge pages: on a virtual machine that returns free memory to its
+// host these are always the ones that have to come back from it, at 4 s a gigabyte (measured)
+// against 0.7 s for pages of 4 KiB.
 #pragma once
 
 #include <cstddef>

@@ -204,6 +204,7 @@ ApproximateGradient CertifiedSolver::maintained_gradient(const std::vector<doubl
 }
 
 void CertifiedSolver::certify_now() {
+  LapClock clock;
   const std::vector<double> beta = loop_->beta();
   if (is_linear_) {
     exact_linear_gradient(problem_, beta, data_, settings_.threads, F_);
@@ -217,6 +218,7 @@ void CertifiedSolver::certify_now() {
   }
   certificate_ = certify(problem_, beta, F_);
   certificate_is_current_ = true;
+  clock.lap(seconds_verification_);
 }
 
 const Certificate& CertifiedSolver::certificate() {
@@ -233,6 +235,10 @@ Info CertifiedSolver::info() const {
   total.cache_misses += past_.cache_misses;
   total.reductions += past_.reductions;
   total.shrinks += past_.shrinks;
+  total.seconds_selection += past_.seconds_selection;
+  total.seconds_block += past_.seconds_block;
+  total.seconds_subproblem += past_.seconds_subproblem;
+  total.seconds_gradient += past_.seconds_gradient;
   return total;
 }
 

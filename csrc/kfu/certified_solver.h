@@ -42,6 +42,7 @@ class CertifiedSolver {
   /// Counters over all precisions used.
   Info info() const;
   Index verification_evaluations() const { return verification_evaluations_; }
+  double seconds_verification() const { return seconds_verification_; }
   Index refinements() const { return refinements_; }
   bool uses_float64_rows() const { return gram64_rows_; }
   /// Whether float32 rows did not do and float64 rows took over.
@@ -90,6 +91,7 @@ class CertifiedSolver {
   Index refinements_ = 0;
   Index next_look_;
   Index verification_evaluations_ = 0;
+  double seconds_verification_ = 0;
 };
 
 }  // namespace kfu

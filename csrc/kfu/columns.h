@@ -46,9 +46,8 @@ std::unique_ptr<PanelColumns<T>> make_panel_columns(const Program<T>& program,
                                                     std::unique_ptr<Points<T>> owned, int threads,
                                                     Index capacity);
 
-/// CSR columns are kept expanded as [feature][width] panels while they have at most this many
-/// features and take at most this much memory: then a call need not expand them again.
-inline constexpr Index max_expanded_features = 2048;
+/// CSR columns are kept expanded as [feature][width] panels while they have at most
+/// max_expanded_features and take at most this much memory: then a call need not expand them again.
 inline constexpr Index max_expanded_bytes = Index{64} << 20;
 
 }  // namespace kfu

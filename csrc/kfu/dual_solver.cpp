@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 namespace kfu {
 
@@ -10,13 +11,13 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kCrowded = 0.7;       // part of unbounded variables at which the chunk grows
-constexpr Index kLargestChunk = 4096;  // of those chosen here; a caller may ask for more
+constexpr Index kLargestChunk = 2048;  // of those chosen here; a caller may ask for more
 constexpr double kSquareShare = 0.5;   // of the cache budget, at most, for the square tier
 constexpr Index kLeastChunk = 16;
 // Touching fresh memory costs about a nanosecond a value; values cheaper than that are computed
 // again rather than kept, but for a few rows whose buffers go round.
 constexpr double kCheapValue = 40.0;  // multiply-adds
-constexpr double kCheapRowsBytes = 16e6;
+constexpr double kCheapRowsBytes = 64e6;
 constexpr Index kInnerStepsPerSlot = 100;
 // The limit nobody asked for, LIBSVM's: badly scaled data would otherwise seem to hang.
 constexpr Index kMostSteps = 10000000;
@@ -150,10 +151,13 @@ Extremes DualSolver<T>::scan() const {
 
 template <class T>
 Status DualSolver<T>::round() {
+  LapClock clock;
   Extremes ends = scan();
   info_.gap = gap_of(ends);
   if (info_.gap <= settings_.tolerance && n_active_ < n_) {
+    clock.lap(info_.seconds_selection);
     unshrink();
+    clock.lap(info_.seconds_gradient);
     ends = scan();
     info_.gap = gap_of(ends);
   }
@@ -165,7 +169,10 @@ Status DualSolver<T>::round() {
   if (may_shrink_) shrink_settled(ends);
   if (n_active_ < n_) ends = scan();  // places have moved
   grow_chunk_if_crowded();
-  edit_chunk(ends);
+  const std::vector<Index> entered = edit_chunk(ends);
+  clock.lap(info_.seconds_selection);
+  if (info_.rounds > 0 && selector_.adapts()) prepare_rows(entered);
+  clock.lap(info_.seconds_block);
 
   LocalProblem<T> local;
   load_chunk(local);
@@ -177,7 +184,9 @@ Status DualSolver<T>::round() {
   info_.iterations += result.iterations;
   info_.reductions += result.reductions;
   ++info_.rounds;
+  clock.lap(info_.seconds_subproblem);
   const Index moved = store_chunk(local);
+  clock.lap(info_.seconds_gradient);
   info_.kernel_evaluations =
       full_row_evaluations_ + past_square_evaluations_ + square_tier_->evaluations();
   info_.n_active = n_active_;
@@ -197,7 +206,7 @@ void DualSolver<T>::grow_chunk_if_crowded() {
 }
 
 template <class T>
-void DualSolver<T>::edit_chunk(const Extremes& ends) {
+std::vector<Index> DualSolver<T>::edit_chunk(const Extremes& ends) {
   const WorkingSetView view{n_active_,
                             F_.data(),
                             beta_.data(),
@@ -235,7 +244,7 @@ void DualSolver<T>::edit_chunk(const Extremes& ends) {
   }
   square_tier_->assign(slots, variables, points, diagonal);
   square_tier_->set_places(chunk_);
-  if (info_.rounds > 0 && selector_.adapts()) prepare_rows(slots);
+  return slots;
 }
 
 // After the first round what enters the chunk violates and will move, and so will the unbounded
@@ -302,6 +311,7 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
     return;
   }
   std::vector<const T*> kept;
+  std::map<Index, Extension> short_rows;  // by the number of columns they have
   std::vector<double> kept_delta, new_delta;
   std::vector<Index> new_places;
   for (std::size_t c = 0; c < places.size(); ++c) {
@@ -312,7 +322,11 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
       new_places.push_back(k);
       new_delta.push_back(delta[c]);
     } else if (row_tier_->valid(variable_[k]) < n_active_) {
-      extend_kept_row(variable_[k], k, delta[c], row);
+      Extension& part = short_rows[row_tier_->valid(variable_[k])];
+      part.points.push_back(point_[k]);
+      part.delta.push_back(delta[c]);
+      part.rows.push_back(row);
+      row_tier_->set_valid(variable_[k], n_active_);
     } else {
       kept.push_back(row);
       kept_delta.push_back(delta[c]);
@@ -321,6 +335,7 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
   info_.cache_hits += static_cast<Index>(places.size() - new_places.size());
   info_.cache_misses += static_cast<Index>(new_places.size());
   add_kept_rows(kept, kept_delta, 0, n_active_);
+  for (const auto& part : short_rows) extend_kept_rows(part.second, part.first);
   std::vector<Index> points;
   std::vector<T*> keep;
   for (const Index k : new_places) {
@@ -355,15 +370,15 @@ void DualSolver<T>::add_kept_rows(const std::vector<const T*>& rows,
   }
 }
 
-// A kept row that was computed for fewer columns than are active: use what is there, compute the
-// rest.
+// Kept rows that have fewer columns than are active: use what is there, compute the rest.
 template <class T>
-void DualSolver<T>::extend_kept_row(Index variable, Index place, double delta, T* row) {
-  const Index valid = row_tier_->valid(variable);
-  add_kept_rows({row}, {delta}, 0, valid);
-  gram_.accumulate(&point_[place], &delta, 1, 1, *columns_, valid, n_active_, F_.data(), n_, &row);
-  full_row_evaluations_ += n_active_ - valid;
-  row_tier_->set_valid(variable, n_active_);
+void DualSolver<T>::extend_kept_rows(const Extension& part, Index valid) {
+  const Index count = static_cast<Index>(part.points.size());
+  const std::vector<const T*> known(part.rows.begin(), part.rows.end());
+  add_kept_rows(known, part.delta, 0, valid);
+  gram_.accumulate(part.points.data(), part.delta.data(), count, 1, *columns_, valid, n_active_,
+                   F_.data(), n_, part.rows.data());
+  full_row_evaluations_ += count * (n_active_ - valid);
 }
 
 template <class T>

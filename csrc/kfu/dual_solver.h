@@ -73,20 +73,27 @@ class DualSolver final : public OuterLoop {
     std::vector<double> beta;
   };
 
+  struct Extension {  // kept rows that lack the last columns
+    std::vector<Index> points;
+    std::vector<double> delta;
+    std::vector<T*> rows;
+  };
+
   void initialise_gradient(const std::vector<double>* gradient);
   Index chunk_capacity() const;
   void build_tiers(Index capacity);
   void grow_chunk_if_crowded();
   Extremes scan() const;
   double gap_of(const Extremes& ends) const;
-  void edit_chunk(const Extremes& ends);
+  /// Returns the slots that got a new variable.
+  std::vector<Index> edit_chunk(const Extremes& ends);
   void prepare_rows(const std::vector<Index>& entered);
   void load_chunk(LocalProblem<T>& local) const;
   Index store_chunk(const LocalProblem<T>& local);
   void update_gradient(const std::vector<Index>& places, const std::vector<double>& delta);
   void add_kept_rows(const std::vector<const T*>& rows, const std::vector<double>& delta,
                      Index first, Index last);
-  void extend_kept_row(Index variable, Index place, double delta, T* row);
+  void extend_kept_rows(const Extension& part, Index valid);
   void recompute_linear_gradient();
   void shrink_settled(const Extremes& ends);
   void apply_order(const std::vector<Index>& order);

@@ -44,6 +44,8 @@ void DualSolver<T>::shrink_settled(const Extremes& ends) {
   order.insert(order.end(), last.begin(), last.end());
   shrunk_.push_back({remaining, n_active_, beta()});
   apply_order(order);
+  order.resize(static_cast<std::size_t>(remaining));
+  row_tier_->keep_columns(order, is_free_, settings_.threads);
   n_active_ = remaining;
   ++info_.shrinks;
 }
@@ -63,7 +65,6 @@ void DualSolver<T>::apply_order(const std::vector<Index>& order) {
   permute(settled_rounds_, order);
   for (std::size_t k = 0; k < order.size(); ++k)
     if (slot_of_[k] >= 0) chunk_[slot_of_[k]] = static_cast<Index>(k);
-  row_tier_->permute(order, settings_.threads);
   square_tier_->set_places(chunk_);
   if (columns_) columns_->assign(0, point_.data(), static_cast<Index>(order.size()));
 }

@@ -12,34 +12,37 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr Index kColumnsAtOnce = 4096;  // bounds the packed copy of the points
-constexpr Index kColumnBlock = 1024;    // of the symmetric part: its values stay in the cache
-constexpr Index kRowBlock = 128;
+constexpr Index kColumnBlock = 512;     // of the symmetric part: one phase of its sums
+constexpr Index kRowBlock = 96;         // of the symmetric part: one task
+// Support up to which F is computed at all of it: a few milliseconds.
+constexpr Index kSmallSupport = 3000;
 
-// The variables with β ≠ 0: where they are, their points, and β.
-struct Support {
+// Variables with their points and β.
+struct Members {
   std::vector<Index> variables, points;
   std::vector<double> coef;
 
-  Support(const DualProblem& problem, const std::vector<double>& beta) {
-    for (Index k = 0; k < problem.size(); ++k)
-      if (beta[k] != 0.0) {
-        variables.push_back(k);
-        points.push_back(problem.points[k]);
-        coef.push_back(beta[k]);
-      }
+  void add(const DualProblem& problem, const std::vector<double>& beta, Index k) {
+    variables.push_back(k);
+    points.push_back(problem.points[k]);
+    coef.push_back(beta[k]);
   }
   Index size() const { return static_cast<Index>(points.size()); }
 };
+
+bool is_unbounded(const DualProblem& problem, const std::vector<double>& beta, Index k) {
+  return beta[k] > problem.lower[k] && beta[k] < problem.upper[k];
+}
 
 double separable_part(const DualProblem& problem, const std::vector<double>& beta, Index k) {
   return problem.linear[k] + (problem.ridge.empty() ? 0.0 : problem.ridge[k] * beta[k]);
 }
 
-// sums[c] gains Σ_s coef_s K(s, columns[c]) for given points as columns.
-void add_columns(const Support& support, const Gram<double>& gram, const std::vector<Index>& points,
-                 std::vector<double>& sums) {
+// sums[c] gains Σ_s coef_s K(s, points[c]). Returns the values computed.
+Index add_columns(const Members& support, const Gram<double>& gram,
+                  const std::vector<Index>& points, std::vector<double>& sums) {
   const Index n = static_cast<Index>(points.size());
-  if (n == 0 || support.size() == 0) return;
+  if (n == 0 || support.size() == 0) return 0;
   const std::unique_ptr<ColumnSet> columns = gram.make_columns(std::min(n, kColumnsAtOnce));
   for (Index first = 0; first < n; first += kColumnsAtOnce) {
     const Index count = std::min(kColumnsAtOnce, n - first);
@@ -48,74 +51,76 @@ void add_columns(const Support& support, const Gram<double>& gram, const std::ve
     gram.accumulate(support.points.data(), support.coef.data(), support.size(), 1, *columns, 0,
                     count, sums.data() + first, count, nullptr);
   }
+  return support.size() * n;
 }
 
-// sums[i] = Σ_j coef_j K(i, j) over the support, each value of K computed once (but for the blocks
-// on the diagonal). Rows come in blocks I, columns in blocks J; a block with I before J gives Σ
-// over its rows to the sums of J, and Σ over its columns to the sums of I. Returns the values
-// computed.
-Index symmetric_sums(const Support& support, const Gram<double>& gram, int threads,
+// sums[i] = Σ_j coef_j K(i, j) over the members, each value of K computed once (but for the blocks
+// on the diagonal). Columns come in blocks J, one after the other; the rows before the end of J in
+// blocks I, shared out among the threads. A block with I before J gives Σ over its columns to the
+// sums of I, which no other task of the phase touches, and Σ over its rows to a partial sum of J;
+// the partial sums are added in the order of I. Returns the values computed.
+Index symmetric_sums(const Members& members, const Gram<double>& gram, int threads,
                      std::vector<double>& sums) {
-  const Index n = support.size();
+  const Index n = members.size();
+  const Index* points = members.points.data();
+  const double* coef = members.coef.data();
   Index values = 0;
-  std::vector<double> block(static_cast<std::size_t>(kRowBlock * kColumnBlock));
-  std::vector<double*> rows(static_cast<std::size_t>(kRowBlock));
-  for (Index r = 0; r < kRowBlock; ++r) rows[r] = block.data() + r * kColumnBlock;
+  std::vector<double> partial;
   const std::unique_ptr<ColumnSet> columns = gram.make_columns(std::min(n, kColumnBlock));
   for (Index begin = 0; begin < n; begin += kColumnBlock) {
-    const Index end = std::min(n, begin + kColumnBlock);
+    const Index end = std::min(n, begin + kColumnBlock), width = end - begin;
     columns->truncate(0);
-    columns->assign(0, support.points.data() + begin, end - begin);
-    for (Index row = 0; row < end; row += kRowBlock) {
-      const Index row_end = std::min(n, row + kRowBlock);
-      const Index first = std::max(begin, row) - begin, last = end - begin;
-      gram.accumulate(support.points.data() + row, support.coef.data() + row, row_end - row, 1,
-                      *columns, first, last, sums.data() + begin, n, rows.data());
-      values += (row_end - row) * (last - first);
-      const Index beyond = std::max(begin, row_end) - begin;  // columns after the rows' own block
-#pragma omp parallel for schedule(static) num_threads(threads) if (last - beyond > 256)
-      for (Index r = row; r < row_end; ++r) {
-        const double* value = rows[r - row];
-        const double* coef = support.coef.data() + begin;
-        double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-        for (Index c = beyond; c < last; ++c) sum += coef[c] * value[c];
-        sums[r] += sum;
-      }
+    columns->assign(0, points + begin, width);
+    const Index n_before = (begin + kRowBlock - 1) / kRowBlock;  // row blocks of [0, begin)
+    const Index n_within = (width + kRowBlock - 1) / kRowBlock;  // row blocks of [begin, end)
+    partial.assign(static_cast<std::size_t>((n_before + n_within) * width), 0.0);
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (end * width > 20000)
+    for (Index b = 0; b < n_before + n_within; ++b) {
+      double* to = partial.data() + b * width;
+      const bool is_before = b < n_before;
+      const Index row = is_before ? b * kRowBlock : begin + (b - n_before) * kRowBlock;
+      const Index row_end = std::min(is_before ? begin : end, row + kRowBlock);
+      const Index beyond = is_before ? 0 : row_end - begin;  // columns after the rows' own
+      if (beyond > 0)                                        // the block on the diagonal, whole
+        gram.accumulate(points + row, coef + row, row_end - row, 1, *columns, row - begin, beyond,
+                        to, width, nullptr);
+      gram.accumulate_both(points + row, coef + row, row_end - row, *columns, beyond, width,
+                           coef + begin, to, sums.data() + row);
     }
+    for (Index b = 0; b < n_before + n_within; ++b)
+      for (Index c = 0; c < width; ++c) sums[begin + c] += partial[b * width + c];
+    values += begin * width + width * (width + kRowBlock) / 2;
   }
   return values;
 }
 
-// The variables without β whose F may matter to a certificate, given F at the support. Requires an
-// unbounded variable, or no equality: otherwise the bias hangs on all of them.
+// Which of `candidates` may matter to a certificate, given F at the `known` variables, which hold
+// all unbounded ones. Without any of these the bias hangs on every variable, unless there is no
+// equality.
 std::vector<Index> relevant_variables(const DualProblem& problem, const std::vector<double>& beta,
+                                      const std::vector<Index>& candidates,
                                       const ApproximateGradient& approximate,
+                                      const std::vector<Index>& known,
                                       const std::vector<double>& F) {
   double up = kInf, low = -kInf, sum = 0.0;
   Index n_free = 0;
-  for (Index k = 0; k < problem.size(); ++k) {
-    if (beta[k] == 0.0) continue;
-    const bool may_increase = beta[k]<problem.upper[k], may_decrease = beta[k]> problem.lower[k];
-    if (may_increase) up = std::min(up, F[k]);
-    if (may_decrease) low = std::max(low, F[k]);
-    if (may_increase && may_decrease) sum += F[k], ++n_free;
+  for (const Index k : known) {
+    if (beta[k] < problem.upper[k]) up = std::min(up, F[k]);
+    if (beta[k] > problem.lower[k]) low = std::max(low, F[k]);
+    if (is_unbounded(problem, beta, k)) sum += F[k], ++n_free;
   }
-  const double theta =
-      problem.has_equality ? sum / static_cast<double>(std::max<Index>(n_free, 1)) : 0.0;
   const bool decides_all = problem.has_equality && n_free == 0;
+  if (decides_all) return candidates;
   // Beyond these a variable can neither be an end of the gap nor on the wrong side of θ.
+  const double theta = problem.has_equality ? sum / static_cast<double>(n_free) : 0.0;
   const double ceiling = problem.has_equality ? std::max(low, theta) : 0.0;
   const double floor = problem.has_equality ? std::min(up, theta) : 0.0;
   std::vector<Index> found;
-  for (Index k = 0; k < problem.size(); ++k) {
-    if (beta[k] != 0.0) continue;
-    const bool may_increase = 0.0 < problem.upper[k], may_decrease = 0.0 > problem.lower[k];
+  for (const Index k : candidates) {
+    const bool may_increase = beta[k]<problem.upper[k], may_decrease = beta[k]> problem.lower[k];
     if (!may_increase && !may_decrease) continue;
     const double F_k = approximate.values[k], error = approximate.errors[k];
-    const bool settled = !decides_all && !(may_increase && may_decrease) &&
-                         (may_increase ? F_k - error > ceiling : F_k + error < floor);
-    if (!settled) found.push_back(k);
+    if (!(may_increase ? F_k - error > ceiling : F_k + error < floor)) found.push_back(k);
   }
   return found;
 }
@@ -126,36 +131,50 @@ Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta
                      const Gram<double>& gram, int threads, const ApproximateGradient* approximate,
                      std::vector<double>& F_out) {
   const Index n = problem.size();
-  const Support support(problem, beta);
+  // Those whose F is wanted anyway come first: all of the support, or its unbounded part when an
+  // approximate F tells which of the others matter and the support is large.
+  const Index n_support = n - std::count(beta.begin(), beta.end(), 0.0);
+  const bool takes_all = approximate == nullptr || n_support <= kSmallSupport;
+  Members support, first, rest;
+  std::vector<Index> others;
+  for (Index k = 0; k < n; ++k) {
+    const bool is_support = beta[k] != 0.0;
+    const bool is_first = is_support && (takes_all || is_unbounded(problem, beta, k));
+    if (is_support) support.add(problem, beta, k);
+    if (is_first) {
+      first.add(problem, beta, k);
+    } else {
+      others.push_back(k);
+      if (is_support) rest.add(problem, beta, k);
+    }
+  }
   F_out.assign(static_cast<std::size_t>(n), 0.0);
   if (approximate != nullptr) F_out = approximate->values;
 
-  std::vector<double> sums(static_cast<std::size_t>(support.size()), 0.0);
-  Index values = symmetric_sums(support, gram, threads, sums);
-  for (Index s = 0; s < support.size(); ++s) {
-    const Index k = support.variables[s];
+  std::vector<double> sums(static_cast<std::size_t>(first.size()), 0.0);
+  Index values = symmetric_sums(first, gram, threads, sums);
+  values += add_columns(rest, gram, first.points, sums);
+  for (Index s = 0; s < first.size(); ++s) {
+    const Index k = first.variables[s];
     F_out[k] = sums[s] + separable_part(problem, beta, k);
   }
 
-  std::vector<Index> others;
-  if (approximate != nullptr) {
-    others = relevant_variables(problem, beta, *approximate, F_out);
-  } else {
-    for (Index k = 0; k < n; ++k)
-      if (beta[k] == 0.0) others.push_back(k);
-  }
+  if (approximate != nullptr)
+    others = relevant_variables(problem, beta, others, *approximate, first.variables, F_out);
   std::vector<Index> points;
   for (const Index k : others) points.push_back(problem.points[k]);
   sums.assign(others.size(), 0.0);
-  add_columns(support, gram, points, sums);
+  values += add_columns(support, gram, points, sums);
   for (std::size_t c = 0; c < others.size(); ++c)
     F_out[others[c]] = sums[c] + separable_part(problem, beta, others[c]);
-  return values + support.size() * static_cast<Index>(others.size());
+  return values;
 }
 
 void exact_linear_gradient(const DualProblem& problem, const std::vector<double>& beta,
                            const DataView& data, int threads, std::vector<double>& F_out) {
-  const Support support(problem, beta);
+  Members support;
+  for (Index k = 0; k < problem.size(); ++k)
+    if (beta[k] != 0.0) support.add(problem, beta, k);
   F_out.assign(problem.linear.size(), 0.0);
   LinearMap map(data, threads);
   map.add(support.points.data(), support.coef.data(), support.size());

@@ -3,9 +3,11 @@
 // F = (K + ridge)β + linear at every variable costs n_sv · n kernel values. Two facts make it
 // cheaper without making it less true:
 //   symmetry     among the support vectors each K(i, j) serves F_i and F_j;
-//   irrelevance  a variable with β = 0 that is satisfied contributes nothing to any figure of the
-//                certificate. An approximate F with a proven error bound shows which variables are
-//                satisfied for certain; those keep their approximate value.
+//   irrelevance  a bounded variable that is satisfied contributes nothing to the gap, to the worst
+//                violation, to the duality gap or to the bias. An approximate F with a proven error
+//                bound shows which variables are satisfied for certain; those keep their
+//                approximate value. (The objective does depend on F at the support: where the
+//                support is large it is as accurate as the approximate values, about 1e-7 of it.)
 // The order of summation is fixed by the problem alone, so threads do not change a bit.
 #pragma once
 

@@ -50,6 +50,9 @@ class Gram {
   virtual Simd simd() const = 0;           ///< the instruction set in use (never `best`)
   virtual const char* layout() const = 0;  ///< "dense", "csr" or "precomputed"
 
+  /// Columns that are computed together: slots [k·width, (k+1)·width) cost as much as one of them.
+  virtual Index panel_width() const = 0;
+
   /// out[i] = K(i, i), the T value widened to double, for all points.
   virtual void diagonal(double* out) const = 0;
 
@@ -58,7 +61,8 @@ class Gram {
 
   /// An empty set of columns over this data set, with room for `capacity` slots.
   virtual std::unique_ptr<ColumnSet> make_columns(Index capacity) const = 0;
-  /// All points of `other` (same d; for precomputed kernels an other.n × size() matrix) as columns.
+  /// All points of `other` (same d, dense if this layout is; for precomputed kernels an other.n ×
+  /// size() matrix) as columns.
   virtual std::unique_ptr<ColumnSet> make_columns_of(const DataView& other) const = 0;
 
   /// out[r][c - first] = K(points[r], columns[c]) for c in [first, last).
@@ -72,6 +76,13 @@ class Gram {
   virtual void accumulate(const Index* points, const double* coef, Index n_rows, Index n_outputs,
                           const ColumnSet& columns, Index first, Index last, double* sums,
                           Index ld_sums, T* const* keep) const = 0;
+
+  /// Both triangles from one evaluation: sums[c] += Σ_r coef[r] · K(points[r], columns[c]) and
+  /// row_sums[r] += Σ_c column_coef[c] · K(points[r], columns[c]) for c in [first, last), all
+  /// indexed by slot. Works in the calling thread alone; several may call it at the same time.
+  virtual void accumulate_both(const Index* points, const double* coef, Index n_rows,
+                               const ColumnSet& columns, Index first, Index last,
+                               const double* column_coef, double* sums, double* row_sums) const = 0;
 };
 
 /// Requires: `data` outlives the result; the kernel suits the data (checked by the Python layer).

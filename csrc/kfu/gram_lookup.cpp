@@ -59,6 +59,8 @@ class LookupGram final : public Gram<T> {
   Simd simd() const override { return simd_; }
   const char* layout() const override { return "precomputed"; }
 
+  Index panel_width() const override { return 1; }
+
   ValueError value_error() const override { return {}; }
 
   void diagonal(double* out) const override {
@@ -106,6 +108,19 @@ class LookupGram final : public Gram<T> {
         for (Index m = 0; m < n_outputs; ++m) {
           sums[m * ld_sums + c] += coef[r * n_outputs + m] * static_cast<double>(k);
         }
+      }
+    }
+  }
+
+  void accumulate_both(const Index* points, const double* coef, Index n_rows,
+                       const ColumnSet& columns, Index first, Index last, const double* column_coef,
+                       double* sums, double* row_sums) const override {
+    const auto& set = static_cast<const LookupColumns&>(columns);
+    for (Index c = first; c < last; ++c) {
+      for (Index r = 0; r < n_rows; ++r) {
+        const auto k = static_cast<double>(value(set, c, points[r]));
+        sums[c] += coef[r] * k;
+        row_sums[r] += column_coef[c] * k;
       }
     }
   }

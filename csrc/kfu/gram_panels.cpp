@@ -14,6 +14,7 @@
 
 #include "kfu/columns.h"
 #include "kfu/gram_kinds.h"
+#include "kfu/sparse_copy.h"
 
 namespace kfu {
 namespace {
@@ -28,22 +29,42 @@ template <class T>
 struct Workspace {
   std::vector<Buffer<T>> packed, norms;  // per channel
   std::vector<std::vector<SparseRow<T>>> sparse;
+  std::vector<std::vector<std::int32_t>> starts;
   std::vector<std::vector<T>> spread;              // 0 between calls
   std::vector<Buffer<T>> tiles, expanded, values;  // per thread
   std::vector<std::vector<std::int32_t>> compact;
   std::vector<Buffer<std::int32_t>> indices;
 };
 
+/// Where the segments of each row begin: [row][segment + 1]; null when there is only one.
+template <class T>
+const std::int32_t* segment_starts(const std::vector<SparseRow<T>>& rows, Index depth,
+                                   std::vector<std::int32_t>& starts) {
+  const Index n_segments = segments_of(depth), segment = segment_of(depth);
+  if (n_segments <= 1) return nullptr;
+  starts.resize(rows.size() * static_cast<std::size_t>(n_segments + 1));
+  std::int32_t* to = starts.data();
+  for (const SparseRow<T>& row : rows) {
+    Index e = 0;
+    for (Index s = 0; s <= n_segments; ++s) {
+      while (e < row.count && row.indices[e] < s * segment) ++e;
+      *to++ = static_cast<std::int32_t>(e);
+    }
+  }
+  return starts.data();
+}
+
 template <class T>
 class PanelGram final : public Gram<T> {
  public:
   PanelGram(const DataView& data, const Kernel& kernel, int threads, Simd simd)
-      : data_(data),
+      : copy_(is_mostly_zero(data) ? std::make_unique<SparseCopy>(data, threads) : nullptr),
+        data_(copy_ ? copy_->view() : data),
         threads_(threads),
         ops_(panel_ops<T>(simd)),
-        program_(make_program<T>(kernel, data)),
+        program_(make_program<T>(kernel, data_)),
         plan_(program_.plan()),
-        points_(data, program_.specs, ops_, threads) {}
+        points_(data_, program_.specs, ops_, threads) {}
 
   Index size() const override { return data_.n; }
   Simd simd() const override { return ops_.simd; }
@@ -51,6 +72,8 @@ class PanelGram final : public Gram<T> {
 
   void diagonal(double* out) const override;
   ValueError value_error() const override;
+
+  Index panel_width() const override { return plan_.width; }
 
   std::unique_ptr<ColumnSet> make_columns(Index capacity) const override {
     return make_panel_columns<T>(program_, points_, nullptr, threads_, capacity);
@@ -78,6 +101,18 @@ class PanelGram final : public Gram<T> {
     run(points, n_rows, columns, first, last, sink);
   }
 
+  void accumulate_both(const Index* points, const double* coef, Index n_rows,
+                       const ColumnSet& columns, Index first, Index last, const double* column_coef,
+                       double* sums, double* row_sums) const override {
+    Sink<T> sink;
+    sink.coef = coef;
+    sink.n_outputs = 1;
+    sink.sums = sums;
+    sink.column_coef = column_coef;
+    sink.row_sums = row_sums;
+    run(points, n_rows, columns, first, last, sink);
+  }
+
  private:
   void run(const Index* points, Index n_rows, const ColumnSet& columns, Index first, Index last,
            const Sink<T>& sink) const;
@@ -95,6 +130,7 @@ class PanelGram final : public Gram<T> {
   std::unique_ptr<Workspace<T>> take_workspace() const;
   void return_workspace(std::unique_ptr<Workspace<T>> space) const;
 
+  std::unique_ptr<SparseCopy> copy_;  // of dense data that are mostly zeros
   DataView data_;
   int threads_;
   const PanelOps<T>& ops_;
@@ -147,10 +183,11 @@ void PanelGram<T>::diagonal(double* out) const {
   }
 }
 
-// For exp(−γ s), s = ‖x‖² + ‖z‖² − 2⟨x, z⟩ with m terms in each sum. With unit roundoff u every sum
-// is within m u of the sum of the moduli of its terms, 2|⟨x, z⟩| ≤ ‖x‖² + ‖z‖², and the additions
-// and the rounding of the features to T add at most 8 u (‖x‖² + ‖z‖²): |δs| ≤ (2m + 8) u (‖x‖² +
-// ‖z‖²). Then |K'| ≤ γ, and the exponential itself is good to 2 ulp.
+// For exp(−γ s), s = ‖x‖² + ‖z‖² − 2⟨x, z⟩ with at most m operations behind each sum (the longest
+// segment, then the segments). With unit roundoff u every sum is within m u of the sum of the
+// moduli of its terms, 2|⟨x, z⟩| ≤ ‖x‖² + ‖z‖², and the additions and the rounding of the features
+// to T add at most 8 u (‖x‖² + ‖z‖²): |δs| ≤ (2m + 8) u (‖x‖² + ‖z‖²). Then |K'| ≤ γ, and the
+// exponential itself is good to 2 ulp.
 template <class T>
 ValueError PanelGram<T>::value_error() const {
   ValueError error;
@@ -159,7 +196,9 @@ ValueError PanelGram<T>::value_error() const {
   if (leaf.form != Form::value || std::strcmp(kernel_info(leaf.kind).name, "rbf") != 0)
     return error;
   constexpr double unit = std::numeric_limits<T>::epsilon() / 2;
-  const Index m = data_.is_csr ? points_.max_count() : plan_.channels[0].depth;
+  const Index depth = plan_.channels[0].depth, segment = segment_of(depth);
+  const Index longest = data_.is_csr ? std::min(points_.max_count(), segment) : segment;
+  const Index m = std::min(longest, depth) + (depth - 1) / std::max<Index>(segment, 1);
   const double slope =
       static_cast<double>(leaf.gamma) * (2.0 * static_cast<double>(m) + 8.0) * unit;
   error.is_known = true;
@@ -174,10 +213,13 @@ ValueError PanelGram<T>::value_error() const {
 template <class T>
 std::unique_ptr<ColumnSet> PanelGram<T>::make_columns_of(const DataView& other) const {
   if (other.d != data_.d) throw std::invalid_argument("the data sets differ in their features");
-  if (other.is_csr != data_.is_csr) {
+  if (other.is_csr && !data_.is_csr) {
     throw std::invalid_argument("the data sets differ in their layout (dense and CSR)");
   }
-  auto points = std::make_unique<Points<T>>(other, program_.specs, ops_, threads_);
+  auto points = data_.is_csr && !other.is_csr
+                    ? std::make_unique<Points<T>>(std::make_unique<SparseCopy>(other, threads_),
+                                                  program_.specs, ops_, threads_)
+                    : std::make_unique<Points<T>>(other, program_.specs, ops_, threads_);
   const Points<T>& borrowed = *points;
   auto columns = make_panel_columns<T>(program_, borrowed, std::move(points), threads_, other.n);
   std::vector<Index> all(static_cast<std::size_t>(other.n));
@@ -209,6 +251,7 @@ void PanelGram<T>::prepare_rows(const Index* points, Index n_rows, Workspace<T>&
   space.packed.resize(n_channels);
   space.norms.resize(n_channels);
   space.sparse.resize(n_channels);
+  space.starts.resize(n_channels);
   for (std::size_t c = 0; c < n_channels; ++c) {
     const auto channel = static_cast<Index>(c);
     const Index depth = program_.specs[c].depth;
@@ -218,6 +261,7 @@ void PanelGram<T>::prepare_rows(const Index* points, Index n_rows, Workspace<T>&
         space.sparse[c][static_cast<std::size_t>(r)] = points_.sparse(channel, points[r]);
       }
       sides[c].sparse = space.sparse[c].data();
+      sides[c].starts = segment_starts(space.sparse[c], depth, space.starts[c]);
     } else {
       space.packed[c].resize(n_rows * depth);
       for (Index first = 0; first < n_rows;) {
@@ -332,7 +376,7 @@ void PanelGram<T>::run(const Index* points, Index n_rows, const ColumnSet& colum
   const Index step = is_spread ? ops_.lanes : batch_rows();
   for (Index begin = 0; begin < n_rows; begin += step) {
     const Index count = std::min(step, n_rows - begin);
-    const int threads = threads_for(count, last - first);
+    const int threads = sink.row_sums ? 1 : threads_for(count, last - first);
     prepare_rows(points + begin, count, *space, row_sides);
     prepare_scratch(set, is_expanded || is_spread, threads, *space);
     const int n_spread = !is_spread ? 0 : count == 1 ? 1 : ops_.lanes;
@@ -348,6 +392,7 @@ void PanelGram<T>::run(const Index* points, Index n_rows, const ColumnSet& colum
     job.sink = sink;
     if (sink.out) job.sink.out = sink.out + begin;
     if (sink.coef) job.sink.coef = sink.coef + begin * sink.n_outputs;
+    if (sink.row_sums) job.sink.row_sums = sink.row_sums + begin;
     run_batch(job, threads, *space);
     if (is_spread) spread_rows(points + begin, count, n_spread, true, *space, row_sides);
   }

@@ -1,6 +1,8 @@
 // What the dual solver tells about a run.
 #pragma once
 
+#include <chrono>
+
 #include "kfu/types.h"
 
 namespace kfu {
@@ -24,6 +26,24 @@ struct Info {
   Index chunk = 0;               ///< current subproblem size
   Index n_active = 0;            ///< variables not dropped
   double gap = 0;                ///< maximal violating pair over the active variables
+  // Where the time went, in seconds.
+  double seconds_selection = 0;   ///< scanning, choosing the chunk, shrinking
+  double seconds_block = 0;       ///< bringing the chunk's block of K up to date
+  double seconds_subproblem = 0;  ///< pair steps
+  double seconds_gradient = 0;    ///< full rows and the gradient of all variables
+};
+
+/// Adds the time since the last lap (or since it was made) to one of the figures above.
+class LapClock {
+ public:
+  void lap(double& seconds) {
+    const auto now = std::chrono::steady_clock::now();
+    seconds += std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace kfu

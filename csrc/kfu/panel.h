@@ -11,8 +11,11 @@
 //                   entry by entry by spread rows; otherwise a block expands them into scratch
 //                   memory, with the features renumbered when there are many.
 //
-// Every value is a chain of operations over the features in increasing order within one lane, so it
-// does not depend on group sizes, slots or threads.
+// Every sum runs over the features in increasing order within one lane, in segments: a chain of
+// operations from 0 for each segment, then the chain of the segments. So a value does not depend on
+// group sizes, slots or threads, the panel lines that a segment of sparse rows meets stay in the
+// first-level cache, and the rounding error grows with the length of a segment rather than with the
+// number of features.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +33,22 @@ struct SparseRow {
   Index count = 0;
 };
 
-/// Slots per panel: dense, and sparse (four AVX2 registers of T).
+/// Slots per panel: dense, and sparse (eight AVX2 registers of T: as many chains as it takes to
+/// hide the latency of a multiply-add).
 inline constexpr int dense_width = 16;
 template <class T>
-inline constexpr int sparse_width = 128 / static_cast<int>(sizeof(T));
+inline constexpr int sparse_width = 256 / static_cast<int>(sizeof(T));
+
+/// Features of a segment. Above max_expanded_features there is one segment: entries are too far
+/// apart for more to pay.
+inline constexpr Index max_expanded_features = 2048;
+inline constexpr Index segment_features = 128;
+static inline Index segment_of(Index depth) {
+  return depth <= max_expanded_features ? segment_features : depth;
+}
+static inline Index segments_of(Index depth) {
+  return depth <= max_expanded_features ? (depth + segment_features - 1) / segment_features : 1;
+}
 
 /// How the accumulated sum becomes the statistic: factor 0: it is the statistic; else
 /// s = max(0, xx + yy − factor · sum), xx and yy being the points' own values ("norms").
@@ -81,6 +96,7 @@ template <class T>
 struct RowSide {
   const T* packed = nullptr;             ///< dense
   const SparseRow<T>* sparse = nullptr;  ///< sparse
+  const std::int32_t* starts = nullptr;  ///< sparse, several segments: [row][segment + 1] entries
   const T* spread = nullptr;             ///< sparse, PanelJob::n_spread > 0
   const T* norms = nullptr;              ///< where factor ≠ 0
 };
@@ -102,6 +118,8 @@ struct Sink {
   Index n_outputs = 0;
   double* sums = nullptr;  ///< sums[m · ld_sums + c]
   Index ld_sums = 0;
+  const double* column_coef = nullptr;  ///< [c]: the symmetric part, in one thread; or null
+  double* row_sums = nullptr;           ///< [row] gains Σ_c column_coef[c] · value
 };
 
 /// Everything a block of panels needs; shared by all threads of a call.
@@ -140,7 +158,8 @@ struct PanelOps {
   void (*block)(const PanelJob<T>& job, Index first_panel, Index last_panel,
                 const PanelScratch<T>& scratch);
   /// The sum of a point with itself: the chain that a tile would compute.
-  T (*self_sum)(Statistic statistic, bool is_sparse, const T* values, Index count);
+  /// A row that is not sparse has the values of features 0, 1, ...; `depth` counts the features.
+  T (*self_sum)(Statistic statistic, bool is_sparse, const SparseRow<T>& row, Index depth);
   /// The kernel values where channel c has the statistics [c · tile_capacity + k], for
   /// k < tile_capacity. `work` has room for three tiles; the statistics are used up.
   const T* (*apply)(const Plan<T>& plan, T* statistics, T* work);

@@ -53,6 +53,13 @@ Points<T>::Points(const DataView& data, const std::vector<ChannelSpec>& specs,
 }
 
 template <class T>
+Points<T>::Points(std::unique_ptr<SparseCopy> data, const std::vector<ChannelSpec>& specs,
+                  const PanelOps<T>& ops, int threads)
+    : Points(data->view(), specs, ops, threads) {
+  owned_ = std::move(data);
+}
+
+template <class T>
 void Points<T>::pack(Index channel, Index point, T* to, Index stride) const {
   const ChannelSpec& spec = specs_[channel];
   if (data_.is_double) {
@@ -74,10 +81,10 @@ T Points<T>::self_sum(Index channel, Index point, T* work) const {
   const ChannelSpec& spec = specs_[channel];
   if (data_.is_csr) {
     const SparseRow<T> row = sparse(channel, point);
-    return ops_.self_sum(spec.statistic, true, row.values, row.count);
+    return ops_.self_sum(spec.statistic, true, row, spec.depth);
   }
   pack(channel, point, work, 1);
-  return ops_.self_sum(spec.statistic, false, work, spec.depth);
+  return ops_.self_sum(spec.statistic, false, {nullptr, work, spec.depth}, spec.depth);
 }
 
 template <class T>

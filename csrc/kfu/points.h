@@ -8,11 +8,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "kfu/buffer.h"
 #include "kfu/kernels.h"
 #include "kfu/panel.h"
+#include "kfu/sparse_copy.h"
 #include "kfu/types.h"
 
 namespace kfu {
@@ -50,6 +52,9 @@ class Points {
   /// Borrows the data and the specs.
   Points(const DataView& data, const std::vector<ChannelSpec>& specs, const PanelOps<T>& ops,
          int threads);
+  /// Owns the data.
+  Points(std::unique_ptr<SparseCopy> data, const std::vector<ChannelSpec>& specs,
+         const PanelOps<T>& ops, int threads);
 
   Index size() const { return data_.n; }
   Index n_features() const { return data_.d; }
@@ -79,6 +84,7 @@ class Points {
   void make_entries(const ChannelSpec& spec, Entries& entries) const;
   void make_norms(Index channel);
 
+  std::unique_ptr<SparseCopy> owned_;
   DataView data_;
   const std::vector<ChannelSpec>& specs_;
   const PanelOps<T>& ops_;

@@ -4,12 +4,34 @@
 
 namespace kfu {
 
+namespace {
+
+constexpr Index kSlabBytes = Index{16} << 20;
+constexpr Index kLineBytes = 64;
+
+}  // namespace
+
 template <class T>
 RowTier<T>::RowTier(Index n_variables, Index length, double bytes)
-    : length_(length), slot_of_(static_cast<std::size_t>(n_variables), -1) {
-  const double row_bytes = static_cast<double>(std::max<Index>(length, 1)) * sizeof(T);
+    : slot_of_(static_cast<std::size_t>(n_variables), -1) {
+  const Index line = kLineBytes / static_cast<Index>(sizeof(T));
+  length_ = (std::max<Index>(length, 1) + line - 1) / line * line;
+  const double row_bytes = static_cast<double>(length_) * sizeof(T);
   capacity_ = static_cast<Index>(
       std::min(static_cast<double>(n_variables), std::max(bytes, 0.0) / row_bytes));
+  rows_per_slab_ = std::max<Index>(
+      1, std::min(capacity_, static_cast<Index>(static_cast<double>(kSlabBytes) / row_bytes)));
+}
+
+template <class T>
+T* RowTier<T>::new_row() {
+  const Index row = count();
+  const Index in_slab = row % rows_per_slab_;
+  if (in_slab == 0) {
+    const Index rows = std::min(rows_per_slab_, capacity_ - row);
+    slabs_.emplace_back(rows * length_);
+  }
+  return slabs_.back().data() + in_slab * length_;
 }
 
 template <class T>
@@ -17,7 +39,7 @@ T* RowTier<T>::find(Index variable) {
   const Index slot = slot_of_[variable];
   if (slot < 0) return nullptr;
   entries_[slot].stamp = ++clock_;
-  return entries_[slot].values.get();
+  return entries_[slot].values;
 }
 
 template <class T>
@@ -25,9 +47,10 @@ T* RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_f
                       Displace policy) {
   if (capacity_ == 0) return nullptr;
   if (count() < capacity_) {
+    T* values = new_row();
     slot_of_[variable] = count();
-    entries_.push_back({variable, valid, ++clock_, std::unique_ptr<T[]>(new T[length_])});
-    return entries_.back().values.get();
+    entries_.push_back({variable, valid, ++clock_, values});
+    return values;
   }
   Index victim = -1;
   bool victim_settled = false;
@@ -45,31 +68,28 @@ T* RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_f
   entry.variable = variable;
   entry.valid = valid;
   entry.stamp = ++clock_;
-  return entry.values.get();
+  return entry.values;
 }
 
 template <class T>
-void RowTier<T>::permute(const std::vector<Index>& order, int threads) {
-  const Index reordered = static_cast<Index>(order.size());
-#pragma omp parallel num_threads(threads) if (count() * reordered > 200000)
-  {
-    std::vector<T> old(order.size());
-#pragma omp for schedule(static)
-    for (Index s = 0; s < count(); ++s) {
-      Entry& entry = entries_[s];
-      if (entry.valid < reordered) {  // computed for fewer columns than move: not worth keeping
-        entry.valid = 0;
-        continue;
-      }
-      std::copy_n(entry.values.get(), reordered, old.begin());
-      for (Index k = 0; k < reordered; ++k) entry.values[k] = old[order[k]];
-    }
+void RowTier<T>::keep_columns(const std::vector<Index>& columns, const std::vector<char>& is_free,
+                              int threads) {
+  const Index n_columns = static_cast<Index>(columns.size());
+#pragma omp parallel for schedule(dynamic, 16) \
+    num_threads(threads) if (count() * n_columns > 200000)
+  for (Index s = 0; s < count(); ++s) {
+    Entry& entry = entries_[s];
+    if (!is_free[entry.variable]) entry.valid = 0;
+    const auto beyond = std::lower_bound(columns.begin(), columns.end(), entry.valid);
+    entry.valid = static_cast<Index>(beyond - columns.begin());
+    for (Index k = 0; k < entry.valid; ++k) entry.values[k] = entry.values[columns[k]];
   }
 }
 
 template <class T>
 void RowTier<T>::clear() {
   entries_.clear();
+  slabs_.clear();
   std::fill(slot_of_.begin(), slot_of_.end(), -1);
 }
 

@@ -1,13 +1,14 @@
 // The rectangular tier of the kernel cache: full rows K(variable, all active variables).
 //
-// A byte budget, one buffer per row, least recently used first out. A row that belongs to an
-// unbounded variable is worth more than any other (its variable will move again), so bounded ones
-// go first; whether an unbounded one may be displaced at all is the caller's policy.
+// A byte budget, rows in slabs that are allocated as they are needed, least recently used first
+// out. A row that belongs to an unbounded variable is worth more than any other (its variable will
+// move again), so bounded ones go first; whether an unbounded one may be displaced at all is the
+// caller's policy.
 #pragma once
 
-#include <memory>
 #include <vector>
 
+#include "kfu/buffer.h"
 #include "kfu/types.h"
 
 namespace kfu {
@@ -34,8 +35,10 @@ class RowTier {
   /// Room for the row of `variable`, displacing another if need be, or null.
   /// is_free[v] tells which variables are unbounded.
   T* insert(Index variable, Index valid, const std::vector<char>& is_free, Displace policy);
-  /// Reorders every row: new column k is old column order[k], for k < order.size().
-  void permute(const std::vector<Index>& order, int threads);
+  /// Drops columns: new column k is old column columns[k] (increasing). Rows of variables that are
+  /// not free lose all their values: they are not worth the copying.
+  void keep_columns(const std::vector<Index>& columns, const std::vector<char>& is_free,
+                    int threads);
   void clear();
 
  private:
@@ -43,12 +46,16 @@ class RowTier {
     Index variable;
     Index valid;
     Index stamp;
-    std::unique_ptr<T[]> values;
+    T* values;
   };
+
+  T* new_row();
 
   Index length_;
   Index capacity_;
   Index clock_ = 0;
+  std::vector<Buffer<T>> slabs_;
+  Index rows_per_slab_;
   std::vector<Entry> entries_;
   std::vector<Index> slot_of_;  // by variable; −1: not kept
 };

@@ -21,8 +21,9 @@ SquareTier<T>::SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_t
       row_tier_(row_tier),
       capacity_(capacity),
       ld_(leading_dimension(capacity)),
+      panel_(std::max<Index>(gram.panel_width(), 16)),
       batch_(std::strcmp(gram.layout(), "csr") == 0 ? 16 : 12),
-      block_(new T[capacity * ld_]),
+      block_(capacity * ld_),
       columns_(gram.make_columns(capacity)),
       variables_(capacity, -1),
       points_(capacity, -1),
@@ -30,7 +31,7 @@ SquareTier<T>::SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_t
       filled_(capacity, 0),
       diagonal_(capacity, 0.0) {
   for (Index s = 0; s < capacity_; ++s)  // the loops read padding: it must be finite
-    std::fill(block_.get() + s * ld_ + capacity_, block_.get() + (s + 1) * ld_, T(0));
+    std::fill(block_.data() + s * ld_ + capacity_, block_.data() + (s + 1) * ld_, T(0));
 }
 
 template <class T>
@@ -62,7 +63,7 @@ void SquareTier<T>::assign(const std::vector<Index>& slots, const std::vector<In
   if (size_ == columns_->size()) return;
   size_ = columns_->size();
   for (Index s = 0; s < size_; ++s)  // slots not yet in use are padding of every row
-    std::fill(block_.get() + s * ld_ + size_, block_.get() + s * ld_ + capacity_, T(0));
+    std::fill(block_.data() + s * ld_ + size_, block_.data() + s * ld_ + capacity_, T(0));
 }
 
 template <class T>
@@ -81,7 +82,7 @@ const T* SquareTier<T>::kept_row(Index slot) {
 
 template <class T>
 void SquareTier<T>::gather(Index slot, const T* full) {
-  T* row = block_.get() + slot * ld_;
+  T* row = block_.data() + slot * ld_;
   if (filled_[slot] == edit_ - 1)  // complete until the last edit: only its columns are missing
     for (const Index c : edited_) row[c] = full[places_[c]];
   else
@@ -119,7 +120,7 @@ bool SquareTier<T>::all_complete(Index first, Index last) const {
 
 template <class T>
 void SquareTier<T>::copy_transposed(Index slot, Index first, Index last) {
-  T* row = block_.get() + slot * ld_;
+  T* row = block_.data() + slot * ld_;
   for (Index c = first; c < last; ++c) row[c] = block_[c * ld_ + slot];
 }
 
@@ -129,7 +130,7 @@ void SquareTier<T>::evaluate(const std::vector<Index>& slots, Index first, Index
   std::vector<T*> out(slots.size());
   for (std::size_t r = 0; r < slots.size(); ++r) {
     points[r] = points_[slots[r]];
-    out[r] = block_.get() + slots[r] * ld_ + first;
+    out[r] = block_.data() + slots[r] * ld_ + first;
   }
   gram_.rows(points.data(), static_cast<Index>(points.size()), *columns_, first, last, out.data());
   evaluations_ += static_cast<Index>(slots.size()) * (last - first);
@@ -149,8 +150,8 @@ void SquareTier<T>::fill(const Index* ks, Index count) {
   if (missing.empty()) return;
 
   Index run_first = -1;  // panels that need the kernel are evaluated in runs
-  for (Index first = 0; first < size_; first += kPanelSlots) {
-    const Index last = std::min(first + kPanelSlots, size_);
+  for (Index first = 0; first < size_; first += panel_) {
+    const Index last = std::min(first + panel_, size_);
     bool known = true;
     for (const Index s : missing)
       for (Index c = first; c < last && known; ++c)

@@ -4,9 +4,9 @@
 // stays. Rows are filled when the subproblem solver first asks for them, or beforehand and by all
 // threads where they are sure to be asked for (prepare). An entry comes, in this
 // order of preference, from the rectangular tier (a gather), from the transposed entry of a row
-// that is already there, or from the kernel. The unit of the last two is a panel of kPanelSlots
-// columns: a panel is evaluated if any of its entries is missing, because the panel kernels compute
-// it whole at the price of one entry.
+// that is already there, or from the kernel. The unit of the last two is a panel of columns
+// (Gram::panel_width): a panel is evaluated if any of its entries is missing, because the panel
+// kernels compute it whole at the price of one entry.
 //
 // Staleness: born_[s] is the edit that put the current variable into slot s, filled_[s] the edit
 // after which row s was last complete. Entry (s, c) is known iff born_[c] ≤ filled_[s]; row s is
@@ -16,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "kfu/buffer.h"
 #include "kfu/gram.h"
 #include "kfu/row_tier.h"
 #include "kfu/smo.h"
@@ -43,13 +44,11 @@ class SquareTier final : public BlockRows<T> {
   void prepare(const std::vector<Index>& slots, int threads);
 
   bool has(Index k) const override { return filled_[k] == edit_; }
-  const T* get(Index k) const override { return block_.get() + k * ld_; }
+  const T* get(Index k) const override { return block_.data() + k * ld_; }
   void fill(const Index* ks, Index count) override;
   Index batch() const override { return batch_; }
 
  private:
-  static constexpr Index kPanelSlots = 16;
-
   const T* kept_row(Index slot);
   void gather(Index slot, const T* full);
   void copy_transposed(Index slot, Index first, Index last);
@@ -58,12 +57,12 @@ class SquareTier final : public BlockRows<T> {
 
   const Gram<T>& gram_;
   RowTier<T>& row_tier_;
-  Index capacity_, ld_, batch_;
+  Index capacity_, ld_, panel_, batch_;
   Index size_ = 0;
   Index edit_ = 1;
   Index evaluations_ = 0;
   Index last_place_ = -1;  // the largest of places_
-  std::unique_ptr<T[]> block_;
+  Buffer<T> block_;
   std::unique_ptr<ColumnSet> columns_;
   std::vector<Index> variables_, points_, places_, born_, filled_;
   std::vector<Index> edited_;  // slots of the last edit

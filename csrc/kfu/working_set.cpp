@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kfu {
 
@@ -27,15 +28,16 @@ double satisfaction(const WorkingSetView& v, Index k, double theta) {
 // The smallest `count` of `keys` by (value, place), in that order.
 template <class Value>
 void keep_smallest(std::vector<Index>& keys, Index count, Value value) {
-  const auto before = [&](Index a, Index b) {
-    const double x = value(a), y = value(b);
-    return x != y ? x < y : a < b;
-  };
-  if (static_cast<Index>(keys.size()) > count) {
-    std::nth_element(keys.begin(), keys.begin() + count, keys.end(), before);
-    keys.resize(static_cast<std::size_t>(count));
+  std::vector<std::pair<double, Index>> ranked;
+  ranked.reserve(keys.size());
+  for (const Index k : keys) ranked.emplace_back(value(k), k);
+  if (static_cast<Index>(ranked.size()) > count) {
+    std::nth_element(ranked.begin(), ranked.begin() + count, ranked.end());
+    ranked.resize(static_cast<std::size_t>(count));
   }
-  std::sort(keys.begin(), keys.end(), before);
+  std::sort(ranked.begin(), ranked.end());
+  keys.clear();
+  for (const auto& entry : ranked) keys.push_back(entry.second);
 }
 
 // Evenly spaced members of both directions: what an untrained problem knows of itself is nothing.
@@ -107,7 +109,7 @@ WorkingSetEdit replace_chunk(const WorkingSetView& v, const std::vector<Index>& 
 Index WorkingSetSelector::default_chunk(Index n) const {
   switch (rule_) {
     case WorkingSetRule::svmfu:
-      return std::min<Index>(n, 2048);
+      return std::min<Index>(n, 1024);
     case WorkingSetRule::svmlight:
       return std::min<Index>(n, 10);
     case WorkingSetRule::osuna:

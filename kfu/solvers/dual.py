@@ -78,7 +78,7 @@ class Info:
     changed_precision: bool
     simd: str
     layout: str
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)  # by phase; they add up to the run
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -140,13 +140,13 @@ def solve(
     begin = time.perf_counter()
     run = DualRun(X, kernel, problem.signed(start), settings.core_options())
     status = _iterate(run, settings, progress, begin)
-    iterated = time.perf_counter()
     try:
         certificate = run.certificate()
     except KeyboardInterrupt:  # heard after the certificate was computed: it is at hand now
         certificate = run.certificate()
     counters = run.counters()
-    seconds = {"solve": iterated - begin, "certify": time.perf_counter() - iterated}
+    seconds = run.seconds()
+    seconds["other"] = time.perf_counter() - begin - sum(seconds.values())
     info = Info(status=status, seconds=seconds, **certificate, **counters)
     info.warnings = _warnings(info, settings, len(problem.signs))
     beta = run.beta()

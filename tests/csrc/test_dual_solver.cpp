@@ -37,6 +37,7 @@ class MatrixGram final : public Gram<T> {
   Simd simd() const override { return Simd::baseline; }
   const char* layout() const override { return "dense"; }
   ValueError value_error() const override { return {}; }
+  Index panel_width() const override { return 1; }
   void diagonal(double* out) const override {
     for (Index i = 0; i < n_; ++i) out[i] = value(i, i);
   }
@@ -61,6 +62,15 @@ class MatrixGram final : public Gram<T> {
         for (Index m = 0; m < n_outputs; ++m)
           sums[m * ld + c] += coef[r * n_outputs + m] * static_cast<double>(k);
       }
+  }
+  void accumulate_both(const Index* points, const double* coef, Index n_rows,
+                       const ColumnSet& columns, Index first, Index last, const double* column_coef,
+                       double* sums, double* row_sums) const override {
+    accumulate(points, coef, n_rows, 1, columns, first, last, sums, 0, nullptr);
+    const auto& set = static_cast<const Columns&>(columns);
+    for (Index r = 0; r < n_rows; ++r)
+      for (Index c = first; c < last; ++c)
+        row_sums[r] += column_coef[c] * static_cast<double>(value(points[r], set.points[c]));
   }
 
  private:

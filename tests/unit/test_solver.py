@@ -297,3 +297,27 @@ def test_no_unbounded_support_vector_gives_the_middle_of_the_interval():
     assert low < high
     assert solution.bias == pytest.approx(0.5 * (low + high))
     assert judge(rbf(X, 0.5), y, upper, solution.alpha, solution.bias).kkt_violation < 1e-6
+
+
+def test_the_certificate_of_a_large_support_is_true():
+    """Beyond a few thousand SVs bounded points that are surely satisfied keep float32 values."""
+    X, y = blobs(6000, 4, 3, shift=0.3)
+    solution, upper = run(X, y, 0.05)
+    info = solution.info
+    assert info.n_sv > 3000
+    assert info.n_usv < info.n_sv / 2
+    assert info.verification_evaluations < info.n_sv**2 / 2
+    truth = judge(rbf(X, 0.5), y, upper, solution.alpha, solution.bias)
+    assert info.kkt_gap == pytest.approx(truth.kkt_gap, abs=1e-9)
+    assert info.kkt_violation == pytest.approx(truth.kkt_violation, abs=1e-9)
+    assert info.duality_gap == pytest.approx(truth.duality_gap, abs=1e-7)
+    assert info.objective == pytest.approx(truth.objective, rel=1e-6)
+
+
+def test_dense_data_of_zeros_are_trained_as_sparse():
+    X, y = blobs(400, 40, 5)
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.8, 0.0, X)
+    dense, _ = run(X, y, 1.0, tolerance=1e-5)
+    sparse, _ = run(sp.csr_matrix(X), y, 1.0, tolerance=1e-5)
+    assert dense.info.layout == sparse.info.layout == "csr"
+    assert np.array_equal(dense.alpha, sparse.alpha)

@@ -1,0 +1,71 @@
+#include "kfu/sparse_copy.h"
+
+#include <algorithm>
+
+namespace kfu {
+
+namespace {
+
+constexpr Index kLeastFeatures = 32;  // below, a dense tile has no work to save
+constexpr double kMostFilled = 0.4;   // part of non-zero entries up to which CSR is faster
+constexpr Index kSampledRows = 512;
+
+template <class S>
+Index count_row(const DataView& data, Index row) {
+  const S* x = static_cast<const S*>(data.values) + row * data.ld;
+  Index count = 0;
+  for (Index k = 0; k < data.d; ++k) count += x[k] != S(0);
+  return count;
+}
+
+Index count_entries(const DataView& data, Index row) {
+  return data.is_double ? count_row<double>(data, row) : count_row<float>(data, row);
+}
+
+}  // namespace
+
+bool is_mostly_zero(const DataView& data) {
+  if (data.is_csr || data.n == 0 || data.d < kLeastFeatures) return false;
+  const Index sampled = std::min(data.n, kSampledRows);
+  Index filled = 0;
+  for (Index s = 0; s < sampled; ++s) filled += count_entries(data, s * data.n / sampled);
+  return static_cast<double>(filled) <=
+         kMostFilled * static_cast<double>(sampled) * static_cast<double>(data.d);
+}
+
+SparseCopy::SparseCopy(const DataView& dense, int threads) : indptr_(dense.n + 1) {
+  const bool is_large = dense.n * dense.d > 1000000;
+  indptr_[0] = 0;
+#pragma omp parallel for schedule(static) num_threads(threads) if (is_large)
+  for (Index i = 0; i < dense.n; ++i) indptr_[i + 1] = count_entries(dense, i);
+  for (Index i = 0; i < dense.n; ++i) indptr_[i + 1] += indptr_[i];
+  indices_.resize(indptr_[dense.n]);
+  if (dense.is_double)
+    fill(dense, is_large ? threads : 1, doubles_);
+  else
+    fill(dense, is_large ? threads : 1, floats_);
+}
+
+template <class S>
+void SparseCopy::fill(const DataView& dense, int threads, Buffer<S>& values) {
+  values.resize(indptr_[dense.n]);
+#pragma omp parallel for schedule(static) num_threads(threads)
+  for (Index i = 0; i < dense.n; ++i) {
+    const S* x = static_cast<const S*>(dense.values) + i * dense.ld;
+    Index e = indptr_[i];
+    for (Index k = 0; k < dense.d; ++k) {
+      if (x[k] == S(0)) continue;
+      indices_[e] = static_cast<std::int32_t>(k);
+      values[e] = x[k];
+      ++e;
+    }
+  }
+  view_ = dense;
+  view_.is_csr = true;
+  view_.ld = 0;
+  view_.values = values.data();
+  view_.indptr = indptr_.data();
+  view_.indices = indices_.data();
+}
+
+}  // namespace kfu
