@@ -172,7 +172,7 @@ def test_training_table_takes_medians_and_the_faster_form() -> None:
     assert len(cells) == len(tables.TRAINING_HEAD)
     assert cells[1:] == [
         "2.00",
-        "6.00 (≥2.5)",
+        "6.00 (≥4)",
         "10.0 (≥6)",
         "4.00 (≤4)",
         "40 (10)",

@@ -18,6 +18,11 @@ constexpr Index kLeastChunk = 16;
 // again rather than kept, but for a few rows whose buffers go round.
 constexpr double kCheapValue = 40.0;  // multiply-adds
 constexpr double kCheapRowsBytes = 64e6;
+// Values dearer than this are fetched from kept rows for the chunk's block; others are computed, as
+// a row has to be read whole to fetch some of it.
+constexpr double kGatherValue = 200.0;  // multiply-adds
+// A subproblem is solved to this part of the gap: more steps would be undone by the next chunk.
+constexpr double kInnerGap = 0.3;
 constexpr Index kInnerStepsPerSlot = 100;
 // The limit nobody asked for, LIBSVM's: badly scaled data would otherwise seem to hang.
 constexpr Index kMostSteps = 10000000;
@@ -94,7 +99,8 @@ void DualSolver<T>::build_tiers(Index capacity) {
     row_tier_.reset(new RowTier<T>(n_, n_, rest));
   }
   square_tier_.reset();  // before the new one is allocated
-  square_tier_.reset(new SquareTier<T>(gram_, capacity, *row_tier_));
+  square_tier_.reset(
+      new SquareTier<T>(gram_, capacity, *row_tier_, settings_.value_cost >= kGatherValue));
   info_.chunk = capacity;
   if (members.empty()) return;
   std::vector<Index> slots, variables, points;
@@ -177,7 +183,7 @@ Status DualSolver<T>::round() {
   LocalProblem<T> local;
   load_chunk(local);
   const double inner = covers_all() ? 0.9 * settings_.tolerance
-                                    : std::max(0.5 * settings_.tolerance, 0.1 * info_.gap);
+                                    : std::max(0.5 * settings_.tolerance, kInnerGap * info_.gap);
   const Index steps = std::min(
       allowed, kInnerStepsPerSlot * std::max<Index>(static_cast<Index>(chunk_.size()), 100));
   const SmoResult result = smo_.solve(local, *square_tier_, inner, steps);
@@ -338,6 +344,7 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
   for (const auto& part : short_rows) extend_kept_rows(part.second, part.first);
   std::vector<Index> points;
   std::vector<T*> keep;
+  if (displace_ == Displace::settled_only) row_tier_->offer_settled(is_free_);
   for (const Index k : new_places) {
     points.push_back(point_[k]);
     const bool worth = is_free(k) || displace_ == Displace::any;

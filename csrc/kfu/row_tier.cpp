@@ -43,9 +43,34 @@ T* RowTier<T>::find(Index variable) {
 }
 
 template <class T>
+void RowTier<T>::offer_settled(const std::vector<char>& is_free) {
+  offered_.clear();
+  for (Index s = 0; s < count(); ++s)
+    if (!is_free[entries_[s].variable]) offered_.push_back(s);
+  std::sort(offered_.begin(), offered_.end(),
+            [&](Index a, Index b) { return entries_[a].stamp > entries_[b].stamp; });
+}
+
+template <class T>
+T* RowTier<T>::replace(Index slot, Index variable, Index valid) {
+  Entry& entry = entries_[slot];
+  slot_of_[entry.variable] = -1;
+  slot_of_[variable] = slot;
+  entry.variable = variable;
+  entry.valid = valid;
+  entry.stamp = ++clock_;
+  return entry.values;
+}
+
+template <class T>
 T* RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_free,
                       Displace policy) {
   if (capacity_ == 0) return nullptr;
+  while (!offered_.empty()) {
+    const Index slot = offered_.back();
+    offered_.pop_back();
+    if (!is_free[entries_[slot].variable]) return replace(slot, variable, valid);
+  }
   if (count() < capacity_) {
     T* values = new_row();
     slot_of_[variable] = count();
@@ -61,14 +86,7 @@ T* RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_f
                         (settled == victim_settled && entries_[s].stamp < entries_[victim].stamp);
     if (better) victim = s, victim_settled = settled;
   }
-  if (victim < 0) return nullptr;
-  Entry& entry = entries_[victim];
-  slot_of_[entry.variable] = -1;
-  slot_of_[variable] = victim;
-  entry.variable = variable;
-  entry.valid = valid;
-  entry.stamp = ++clock_;
-  return entry.values;
+  return victim < 0 ? nullptr : replace(victim, variable, valid);
 }
 
 template <class T>
@@ -89,6 +107,7 @@ void RowTier<T>::keep_columns(const std::vector<Index>& columns, const std::vect
 template <class T>
 void RowTier<T>::clear() {
   entries_.clear();
+  offered_.clear();
   slabs_.clear();
   std::fill(slot_of_.begin(), slot_of_.end(), -1);
 }

@@ -32,6 +32,10 @@ class RowTier {
   T* find(Index variable);
   Index valid(Index variable) const { return entries_[slot_of_[variable]].valid; }
   void set_valid(Index variable, Index columns) { entries_[slot_of_[variable]].valid = columns; }
+  /// Tells the rows that may give way from here on: those of bounded variables, the least recently
+  /// used first. insert() takes their memory before it asks for more, which costs as much to touch
+  /// as it does to compute cheap values.
+  void offer_settled(const std::vector<char>& is_free);
   /// Room for the row of `variable`, displacing another if need be, or null.
   /// is_free[v] tells which variables are unbounded.
   T* insert(Index variable, Index valid, const std::vector<char>& is_free, Displace policy);
@@ -50,6 +54,7 @@ class RowTier {
   };
 
   T* new_row();
+  T* replace(Index slot, Index variable, Index valid);
 
   Index length_;
   Index capacity_;
@@ -57,6 +62,7 @@ class RowTier {
   std::vector<Buffer<T>> slabs_;
   Index rows_per_slab_;
   std::vector<Entry> entries_;
+  std::vector<Index> offered_;  // entries, the first to go last
   std::vector<Index> slot_of_;  // by variable; −1: not kept
 };
 

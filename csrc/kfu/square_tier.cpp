@@ -16,13 +16,14 @@ Index leading_dimension(Index capacity) {
 }  // namespace
 
 template <class T>
-SquareTier<T>::SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier)
+SquareTier<T>::SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier, bool gathers)
     : gram_(gram),
       row_tier_(row_tier),
       capacity_(capacity),
       ld_(leading_dimension(capacity)),
       panel_(std::max<Index>(gram.panel_width(), 16)),
       batch_(std::strcmp(gram.layout(), "csr") == 0 ? 16 : 12),
+      gathers_(gathers),
       block_(capacity * ld_),
       columns_(gram.make_columns(capacity)),
       variables_(capacity, -1),
@@ -40,6 +41,7 @@ void SquareTier<T>::assign(const std::vector<Index>& slots, const std::vector<In
   if (slots.empty()) return;
   ++edit_;
   edited_ = slots;
+  edit_is_complete_ = false;
   std::vector<Index> appended, kept_slots, kept_points;
   for (std::size_t k = 0; k < slots.size(); ++k) {
     const Index s = slots[k];
@@ -75,6 +77,7 @@ void SquareTier<T>::set_places(const std::vector<Index>& places) {
 // The full row of the slot's variable, if the rectangular tier has all of it that the chunk needs.
 template <class T>
 const T* SquareTier<T>::kept_row(Index slot) {
+  if (!gathers_) return nullptr;
   const T* full = row_tier_.find(variables_[slot]);
   const bool reaches = full != nullptr && row_tier_.valid(variables_[slot]) > last_place_;
   return reaches ? full : nullptr;
@@ -91,12 +94,33 @@ void SquareTier<T>::gather(Index slot, const T* full) {
   filled_[slot] = edit_;
 }
 
+// Whether row `slot` was complete before the last edit.
+template <class T>
+bool SquareTier<T>::lacks_last_edit_only(Index slot) const {
+  return filled_[slot] == edit_ - 1;
+}
+
+// The columns of the last edit, whose rows are complete, for rows that lack nothing else. A line of
+// a new row serves several of them.
+template <class T>
+void SquareTier<T>::copy_last_edit(const Index* slots, Index count) {
+  for (const Index c : edited_) {
+    const T* from = block_.data() + c * ld_;
+    for (Index r = 0; r < count; ++r) block_[slots[r] * ld_ + c] = from[slots[r]];
+  }
+  for (Index r = 0; r < count; ++r) filled_[slots[r]] = edit_;
+}
+
 template <class T>
 void SquareTier<T>::prepare(const std::vector<Index>& slots, int threads) {
-  std::vector<Index> kept_slots, missing;
+  std::vector<Index> kept_slots, missing, older;
   std::vector<const T*> kept;
   for (const Index s : slots) {
     if (has(s)) continue;
+    if (!gathers_ && lacks_last_edit_only(s)) {
+      older.push_back(s);
+      continue;
+    }
     const T* full = kept_row(s);
     if (full == nullptr) {
       missing.push_back(s);
@@ -109,6 +133,14 @@ void SquareTier<T>::prepare(const std::vector<Index>& slots, int threads) {
 #pragma omp parallel for schedule(dynamic, 16) num_threads(threads) if (count * size_ > 200000)
   for (Index r = 0; r < count; ++r) gather(kept_slots[r], kept[r]);
   fill(missing.data(), static_cast<Index>(missing.size()));
+  edit_is_complete_ =
+      std::all_of(edited_.begin(), edited_.end(), [&](Index s) { return has(s); });
+  const Index n_older = static_cast<Index>(older.size());
+  if (!edit_is_complete_) return fill(older.data(), n_older);
+  constexpr Index kTogether = 64;
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (n_older * size_ > 200000)
+  for (Index r = 0; r < n_older; r += kTogether)
+    copy_last_edit(older.data() + r, std::min(kTogether, n_older - r));
 }
 
 template <class T>
@@ -142,7 +174,9 @@ void SquareTier<T>::fill(const Index* ks, Index count) {
   for (Index r = 0; r < count; ++r) {
     if (has(ks[r])) continue;
     const T* full = kept_row(ks[r]);
-    if (full != nullptr)
+    if (edit_is_complete_ && lacks_last_edit_only(ks[r]))
+      copy_last_edit(ks + r, 1);
+    else if (full != nullptr)
       gather(ks[r], full);
     else
       missing.push_back(ks[r]);

@@ -3,8 +3,8 @@
 // Slots are stable: a variable that stays in the chunk keeps its slot, and what is known of its row
 // stays. Rows are filled when the subproblem solver first asks for them, or beforehand and by all
 // threads where they are sure to be asked for (prepare). An entry comes, in this
-// order of preference, from the rectangular tier (a gather), from the transposed entry of a row
-// that is already there, or from the kernel. The unit of the last two is a panel of columns
+// order of preference, from the rectangular tier (a gather; only where that costs less than a
+// value), from the transposed entry of a row that is already there, or from the kernel. The unit of the last two is a panel of columns
 // (Gram::panel_width): a panel is evaluated if any of its entries is missing, because the panel
 // kernels compute it whole at the price of one entry.
 //
@@ -26,7 +26,8 @@ namespace kfu {
 template <class T>
 class SquareTier final : public BlockRows<T> {
  public:
-  SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier);
+  /// `gathers` tells whether a value is dearer to compute than to fetch from the rectangular tier.
+  SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier, bool gathers);
 
   Index capacity() const { return capacity_; }
   Index evaluations() const { return evaluations_; }
@@ -52,6 +53,8 @@ class SquareTier final : public BlockRows<T> {
   const T* kept_row(Index slot);
   void gather(Index slot, const T* full);
   void copy_transposed(Index slot, Index first, Index last);
+  bool lacks_last_edit_only(Index slot) const;
+  void copy_last_edit(const Index* slots, Index count);
   bool all_complete(Index first, Index last) const;
   void evaluate(const std::vector<Index>& slots, Index first, Index last);
 
@@ -62,6 +65,8 @@ class SquareTier final : public BlockRows<T> {
   Index edit_ = 1;
   Index evaluations_ = 0;
   Index last_place_ = -1;  // the largest of places_
+  bool gathers_;
+  bool edit_is_complete_ = false;  // the rows of the last edit are
   Buffer<T> block_;
   std::unique_ptr<ColumnSet> columns_;
   std::vector<Index> variables_, points_, places_, born_, filled_;

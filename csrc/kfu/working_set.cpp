@@ -143,7 +143,7 @@ WorkingSetEdit WorkingSetSelector::svmfu(const WorkingSetView& v) {
     return edit;
   }
   const Index empty = v.capacity - static_cast<Index>(v.chunk.size());
-  const Index room = std::max({empty, v.capacity / 2, Index(2)});
+  const Index room = std::max({empty, v.capacity * 35 / 100, Index(2)});
   const double theta = threshold(v);
   for (Index k = 0; k < v.n_active; ++k)
     if (v.slot_of[k] < 0 && satisfaction(v, k, theta) < -0.25 * v.tolerance) edit.add.push_back(k);

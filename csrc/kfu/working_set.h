@@ -5,7 +5,7 @@
 //
 // svmfu     The chunk keeps its unbounded variables; the most satisfied are evicted to make room
 // for
-//           the most violating outside it. Room: half the chunk. (The original's room, chunk −
+//           the most violating outside it. Room: 35% of the chunk. (The original's room, chunk −
 //           unbounded − 200 but at least 100, is too much when unbounded variables are few and too
 //           little when they crowd the chunk: 12,000 of them took 700 rounds instead of 40. Where
 //           room runs out, the unbounded variables longest in the chunk leave.) F is maintained for
