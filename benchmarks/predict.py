@@ -1,8 +1,9 @@
 """Prediction beside the peers: ``python -m benchmarks.predict [--only mnist] [--quick]``.
 
 Each competitor trains its own model of the same problem, once, in a process of its own that then
-waits; the processes predict in turn, and the table shows medians of three. kfu predicts with
-float64 kernel values, its default, and with float32 ones; oneDAL gets float32 data, its fastest
+waits; the processes predict in turn, and the table shows medians of three. kfu predicts
+labels as it does by default (float32 kernel values where they prove the label) and with float64
+ones throughout; oneDAL gets float32 data, its fastest
 form. "Panels" is the time of `Gram.decision`, one output, on the same support vectors and rows: the
 rate at which the compiled code evaluates these kernel values. Writes
 benchmarks/results/predict.jsonl; ``--rows N`` takes the first N rows alone, for a trial.
@@ -28,7 +29,7 @@ from benchmarks.competitors import PEER_CACHE_MIB
 from benchmarks.records import Run
 from benchmarks.tables import machine_line, prediction_table
 
-COMPETITORS = ("kfu", "kfu-float32", "onedal", "sklearn")
+COMPETITORS = ("kfu", "kfu-float64", "onedal", "sklearn")
 
 
 class Fitted:
@@ -47,9 +48,9 @@ class Fitted:
         self.predict: Callable[[], np.ndarray] = lambda: machine.predict(self.X)
         self.panels: Callable[[], Any] | None = None
         if competitor.startswith("kfu"):
-            precision = "float32" if competitor == "kfu-float32" else "float64"
+            precision = "float64" if competitor == "kfu-float64" else "float32"
             model = machine.model_
-            if precision == "float32":
+            if precision == "float64":
                 self.predict = lambda: model.predict(self.X, precision=precision)
             self.panels = self._panels(model, precision)
 

@@ -185,7 +185,7 @@ def prediction_table(records: Sequence[Record]) -> str:
     for name, problem in PREDICTIONS.items():
         found = {r["competitor"]: r for r in records if r["problem"] == name and "error" not in r}
         onedal, libsvm = found.get("onedal"), found.get("sklearn")
-        for form, precision in (("kfu", "float64"), ("kfu-float32", "float32")):
+        for form, precision in (("kfu", "as needed"), ("kfu-float64", "float64")):
             mine = found.get(form)
             if not mine:
                 continue

@@ -70,11 +70,18 @@ cdef extern from "kfu/gram.h" namespace "kfu" nogil:
         void assign_slots(const Index* slots, const Index* points, Index count) except +
         void truncate(Index size)
 
+    cdef cppclass ValueError_ "kfu::ValueError":
+        cbool is_known
+        double constant
+        vector[double] by_point
+
     cdef cppclass CGram "kfu::Gram"[T]:
         Index size()
         Simd simd()
         const char* layout()
         void diagonal(double* out) except +
+        ValueError_ value_error() except +
+        ValueError_ value_error_of(const ColumnSet& columns) except +
         unique_ptr[ColumnSet] make_columns(Index capacity) except +
         unique_ptr[ColumnSet] make_columns_of(const DataView& other) except +
         void rows(const Index* points, Index n_rows, const ColumnSet& columns, Index first,

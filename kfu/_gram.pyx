@@ -316,6 +316,38 @@ cdef class Gram:
         out[...] = sums.T
         return out
 
+    def bounded_decision(self, coef, Z):
+        """Σ_i coef[i] K(x_i, z) over all points, and a bound on the error of each sum.
+
+        `coef` is one-dimensional. Needs float32 values; None where no error bound is known (kernels
+        other than rbf).
+        """
+        if self.is_double:
+            raise ValueError("bounds are for float32 values")
+        cdef ValueError_ of_points = self.single.get().value_error()
+        if not of_points.is_known:
+            return None
+        coef = np.asarray(coef, dtype=np.float64)
+        moduli = np.abs(coef)
+        cdef const double[:, ::1] outputs = np.column_stack([coef, moduli])
+        cdef const int64_t[::1] indices = self.points_of(None)
+        keepalive = []
+        cdef unique_ptr[ColumnSet] columns = self.columns_of_other(Z, keepalive)
+        cdef ValueError_ of_columns = self.single.get().value_error_of(dereference(columns))
+        sums = np.zeros((2, columns.get().size()))
+        run_sums[float](dereference(self.single), indices, outputs, dereference(columns), sums)
+        errors = np.empty(columns.get().size())
+        cdef double[::1] view = errors
+        cdef Index k
+        cdef double worst = of_points.constant
+        for k in range(<Index>of_points.by_point.size()):
+            worst = max(worst, of_points.constant + of_points.by_point[k])
+        for k in range(errors.shape[0]):
+            view[k] = 1.02 * (worst + of_columns.by_point[k])
+        # Rounding of the float64 sums, and values below the range of float32.
+        bounds = (errors + 1e-12) * sums[1] + 1e-37 * moduli.sum()
+        return sums[0], bounds
+
     def derivative(self, rows, cols, parameter):
         """∂K(rows, cols)/∂log(parameter); names as in `kernel.parameters()`."""
         derived = self.kernel.derivative(parameter)

@@ -194,8 +194,9 @@ class SVC(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row."""
-        decision = self._decision(X)
-        labels: np.ndarray = self.classes_[self.model_.decide(decision)]
+        labels: np.ndarray = self.classes_[
+            self.model_.classify(self._checked(X), threads=self.threads)
+        ]
         return labels
 
     @property
@@ -345,12 +346,13 @@ class SVC(ClassifierMixin, BaseEstimator):
         two classes, the larger is positive; more, the smaller of each pair."""
         return pair_order(self.model_.code, larger_is_positive=self.model_.n_classes == 2)
 
-    def _decision(self, X: Any) -> np.ndarray:
+    def _checked(self, X: Any) -> Any:
         check_fitted(self)
         X = validate_matrix(self, X, reset=False, sparse=not self._takes_matrix())
-        if callable(self.kernel):
-            X = self._kernel_values(X)
-        return self.model_.decision_function(X, threads=self.threads)
+        return self._kernel_values(X) if callable(self.kernel) else X
+
+    def _decision(self, X: Any) -> np.ndarray:
+        return self.model_.decision_function(self._checked(X), threads=self.threads)
 
 
 def _accepted(kernel: str, offered: dict[str, Any]) -> dict[str, Any]:

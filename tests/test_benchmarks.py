@@ -173,7 +173,7 @@ def test_training_table_takes_medians_and_the_faster_form() -> None:
     assert cells[1:] == [
         "2.00",
         "6.00 (≥4)",
-        "10.0 (≥6)",
+        "10.0 (≥12 ✗)",
         "4.00 (≤4)",
         "40 (10)",
         "1.50",
@@ -199,7 +199,7 @@ def test_prediction_table_compares_with_the_panels() -> None:
         {**shared, "competitor": "sklearn", "error": "none"},
     ]
     row = tables.prediction_table(found).splitlines()[2]
-    assert "| float64 | 2.00 | 2.50 (≥2) | – (≥20) | 2.00 (≤1.5 ✗) | 5 |" in row
+    assert "| as needed | 2.00 | 2.50 (≥2) | – (≥20) | 2.00 (≤1.5 ✗) | 5 |" in row
     assert "0.7500 / 0.7500 / –" in row
 
 

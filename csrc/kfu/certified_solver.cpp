@@ -36,7 +36,10 @@ double sum_of_moduli(const std::vector<double>& values) {
 CertifiedSolver::CertifiedSolver(const DataView& data, const Kernel& kernel, DualProblem problem,
                                  std::vector<double> beta, const SolverSettings& settings,
                                  Precision precision)
-    : data_(data),
+    : copy_(!is_lookup(kernel) && is_mostly_zero(data)
+                ? std::make_unique<SparseCopy>(data, settings.threads)
+                : nullptr),
+      data_(copy_ ? copy_->view() : data),
       kernel_(kernel),
       problem_(std::move(problem)),
       settings_(settings),

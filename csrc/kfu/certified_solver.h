@@ -22,6 +22,7 @@
 #include "kfu/gram.h"
 #include "kfu/info.h"
 #include "kfu/settings.h"
+#include "kfu/sparse_copy.h"
 
 namespace kfu {
 
@@ -64,6 +65,7 @@ class CertifiedSolver {
   double weighted_total(const std::vector<double>& beta) const;
   std::unique_ptr<LinearMap> linear_map() const;
 
+  std::unique_ptr<SparseCopy> copy_;  // of dense data that are mostly zeros, for both precisions
   DataView data_;
   Kernel kernel_;
   DualProblem problem_;

@@ -32,8 +32,8 @@ class ColumnSet {
   virtual void truncate(Index size) = 0;
 };
 
-/// |value − K(i, j)| ≤ constant + by_point[i] + by_point[j] for all points i, j of the data set;
-/// nothing is known where is_known is false.
+/// |value − K(i, j)| ≤ (constant + by_point[i] + by_point[j]) · min(1, 1.01 K(i, j)) for points i,
+/// j; nothing is known where is_known is false.
 struct ValueError {
   bool is_known = false;
   double constant = 0;
@@ -58,6 +58,8 @@ class Gram {
 
   /// How far a value may be from K(i, j) in exact arithmetic.
   virtual ValueError value_error() const = 0;
+  /// The same for the points of a column set, by slot.
+  virtual ValueError value_error_of(const ColumnSet& columns) const = 0;
 
   /// An empty set of columns over this data set, with room for `capacity` slots.
   virtual std::unique_ptr<ColumnSet> make_columns(Index capacity) const = 0;

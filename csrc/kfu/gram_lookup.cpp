@@ -62,6 +62,7 @@ class LookupGram final : public Gram<T> {
   Index panel_width() const override { return 1; }
 
   ValueError value_error() const override { return {}; }
+  ValueError value_error_of(const ColumnSet&) const override { return {}; }
 
   void diagonal(double* out) const override {
     if (data_.n != data_.d) {

@@ -72,6 +72,7 @@ class PanelGram final : public Gram<T> {
 
   void diagonal(double* out) const override;
   ValueError value_error() const override;
+  ValueError value_error_of(const ColumnSet& columns) const override;
 
   Index panel_width() const override { return plan_.width; }
 
@@ -114,6 +115,10 @@ class PanelGram final : public Gram<T> {
   }
 
  private:
+  static constexpr double unit_roundoff = std::numeric_limits<T>::epsilon() / 2;
+
+  /// by_point = slope · norm of the point; false when nothing is known.
+  bool error_slope(Index max_count, double& slope) const;
   void run(const Index* points, Index n_rows, const ColumnSet& columns, Index first, Index last,
            const Sink<T>& sink) const;
   void run_batch(const PanelJob<T>& job, int threads, Workspace<T>& space) const;
@@ -186,26 +191,47 @@ void PanelGram<T>::diagonal(double* out) const {
 // For exp(−γ s), s = ‖x‖² + ‖z‖² − 2⟨x, z⟩ with at most m operations behind each sum (the longest
 // segment, then the segments). With unit roundoff u every sum is within m u of the sum of the
 // moduli of its terms, 2|⟨x, z⟩| ≤ ‖x‖² + ‖z‖², and the additions and the rounding of the features
-// to T add at most 8 u (‖x‖² + ‖z‖²): |δs| ≤ (2m + 8) u (‖x‖² + ‖z‖²). Then |K'| ≤ γ, and the
+// to T add at most 8 u (‖x‖² + ‖z‖²): |δs| ≤ (2m + 8) u (‖x‖² + ‖z‖²). Then |K'| = γK, and the
 // exponential itself is good to 2 ulp.
+template <class T>
+bool PanelGram<T>::error_slope(Index max_count, double& slope) const {
+  if (plan_.n_terms != 1 || plan_.terms[0].last != 1 || plan_.terms[0].weight != T(1)) return false;
+  const LeafStep<T>& leaf = plan_.leaves[0];
+  if (leaf.form != Form::value || std::strcmp(kernel_info(leaf.kind).name, "rbf") != 0)
+    return false;
+  const Index depth = plan_.channels[0].depth, segment = segment_of(depth);
+  const Index longest = data_.is_csr ? std::min(max_count, segment) : segment;
+  const Index m = std::min(longest, depth) + (depth - 1) / std::max<Index>(segment, 1);
+  slope = static_cast<double>(leaf.gamma) * (2.0 * static_cast<double>(m) + 8.0) * unit_roundoff;
+  return true;
+}
+
 template <class T>
 ValueError PanelGram<T>::value_error() const {
   ValueError error;
-  if (plan_.n_terms != 1 || plan_.terms[0].last != 1 || plan_.terms[0].weight != T(1)) return error;
-  const LeafStep<T>& leaf = plan_.leaves[0];
-  if (leaf.form != Form::value || std::strcmp(kernel_info(leaf.kind).name, "rbf") != 0)
-    return error;
-  constexpr double unit = std::numeric_limits<T>::epsilon() / 2;
-  const Index depth = plan_.channels[0].depth, segment = segment_of(depth);
-  const Index longest = data_.is_csr ? std::min(points_.max_count(), segment) : segment;
-  const Index m = std::min(longest, depth) + (depth - 1) / std::max<Index>(segment, 1);
-  const double slope =
-      static_cast<double>(leaf.gamma) * (2.0 * static_cast<double>(m) + 8.0) * unit;
+  double slope = 0.0;
+  if (!error_slope(points_.max_count(), slope)) return error;
   error.is_known = true;
-  error.constant = 4.0 * unit;
+  error.constant = 4.0 * unit_roundoff;
   error.by_point.resize(static_cast<std::size_t>(data_.n));
   for (Index i = 0; i < data_.n; ++i) {
     error.by_point[static_cast<std::size_t>(i)] = slope * static_cast<double>(points_.norm(0, i));
+  }
+  return error;
+}
+
+template <class T>
+ValueError PanelGram<T>::value_error_of(const ColumnSet& columns) const {
+  const auto& set = static_cast<const PanelColumns<T>&>(columns);
+  ValueError error;
+  double slope = 0.0;
+  if (!error_slope(std::max(points_.max_count(), set.max_count()), slope)) return error;
+  error.is_known = true;
+  error.constant = 4.0 * unit_roundoff;
+  const T* norms = set.sides()[0].norms;
+  error.by_point.resize(static_cast<std::size_t>(set.size()));
+  for (Index c = 0; c < set.size(); ++c) {
+    error.by_point[static_cast<std::size_t>(c)] = slope * static_cast<double>(norms[c]);
   }
   return error;
 }

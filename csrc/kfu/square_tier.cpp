@@ -133,8 +133,7 @@ void SquareTier<T>::prepare(const std::vector<Index>& slots, int threads) {
 #pragma omp parallel for schedule(dynamic, 16) num_threads(threads) if (count * size_ > 200000)
   for (Index r = 0; r < count; ++r) gather(kept_slots[r], kept[r]);
   fill(missing.data(), static_cast<Index>(missing.size()));
-  edit_is_complete_ =
-      std::all_of(edited_.begin(), edited_.end(), [&](Index s) { return has(s); });
+  edit_is_complete_ = std::all_of(edited_.begin(), edited_.end(), [&](Index s) { return has(s); });
   const Index n_older = static_cast<Index>(older.size());
   if (!edit_is_complete_) return fill(older.data(), n_older);
   constexpr Index kTogether = 64;

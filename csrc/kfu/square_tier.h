@@ -4,9 +4,9 @@
 // stays. Rows are filled when the subproblem solver first asks for them, or beforehand and by all
 // threads where they are sure to be asked for (prepare). An entry comes, in this
 // order of preference, from the rectangular tier (a gather; only where that costs less than a
-// value), from the transposed entry of a row that is already there, or from the kernel. The unit of the last two is a panel of columns
-// (Gram::panel_width): a panel is evaluated if any of its entries is missing, because the panel
-// kernels compute it whole at the price of one entry.
+// value), from the transposed entry of a row that is already there, or from the kernel. The unit of
+// the last two is a panel of columns (Gram::panel_width): a panel is evaluated if any of its
+// entries is missing, because the panel kernels compute it whole at the price of one entry.
 //
 // Staleness: born_[s] is the edit that put the current variable into slot s, filled_[s] the edit
 // after which row s was last complete. Entry (s, c) is known iff born_[c] ≤ filled_[s]; row s is

@@ -155,15 +155,19 @@ def write_predictions(
         header = b""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            decision = model.decision_function(
-                block.X,
-                threads=threads,
-                from_sparse_text=block.from_sparse_text,
-                source=block.source,
-            )
+            options: dict[str, Any] = {
+                "threads": threads,
+                "from_sparse_text": block.from_sparse_text,
+                "source": block.source,
+            }
+            decision = np.empty((0, 0))
+            if output == "labels":
+                winners = model.classify(block.X, **options)
+            else:
+                decision = model.decision_function(block.X, **options)
+                winners = model.decide(decision)
         texts = [str(warning.message) for warning in caught]
         said.update({re.sub(r"\d+", "#", text): text for text in texts})
-        winners = model.decide(decision)
         stream.write(lines_of(winners, decision, labels, output).encode())
         stream.flush()  # who sends rows through a pipe gets their answers before sending more
         confusion.add(block.y, winners)

@@ -37,6 +37,7 @@ class MatrixGram final : public Gram<T> {
   Simd simd() const override { return Simd::baseline; }
   const char* layout() const override { return "dense"; }
   ValueError value_error() const override { return {}; }
+  ValueError value_error_of(const ColumnSet&) const override { return {}; }
   Index panel_width() const override { return 1; }
   void diagonal(double* out) const override {
     for (Index i = 0; i < n_; ++i) out[i] = value(i, i);

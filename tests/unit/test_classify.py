@@ -1,0 +1,66 @@
+"""Labels found with float32 kernel values are the labels of float64 ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from kfu._gram import Gram
+
+from kfu import KernelSpec, train
+
+
+def trained(n: int = 300, d: int = 6, offset: float = 0.0, cost: float = 10.0):
+    random = np.random.default_rng(7)
+    X = random.normal(size=(n, d)) + offset
+    y = np.where(np.sin(2 * X[:, 0]) + 0.5 * random.normal(size=n) > 0, 1.0, -1.0)
+    return train(X, y, kernel=KernelSpec.make("rbf", gamma=0.3), cost=cost), random
+
+
+def near_the_boundary(model, random: np.random.Generator, d: int, count: int = 400) -> np.ndarray:
+    """Points where f changes its sign, found by bisection to the last bit."""
+    ends = random.normal(size=(2, 4 * count, d))
+    values = [model.decision_function(e)[:, 0] for e in ends]
+    crosses = np.flatnonzero(values[0] * values[1] < 0)[:count]
+    low, high = ends[0][crosses], ends[1][crosses]
+    positive = values[1][crosses] > 0
+    for _ in range(60):
+        middle = (low + high) / 2
+        is_high = (model.decision_function(middle)[:, 0] > 0) == positive
+        high = np.where(is_high[:, None], middle, high)
+        low = np.where(is_high[:, None], low, middle)
+    return np.vstack([low, high])
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_labels_on_the_boundary_are_those_of_float64(layout: str) -> None:
+    model, random = trained()
+    Z = near_the_boundary(model, random, 6)
+    assert len(Z) > 200
+    data = sp.csr_matrix(Z) if layout == "csr" else Z
+    exact = model.decide(model.decision_function(data))
+    rough = model.decide(model.decision_function(data, precision="float32"))
+    assert np.any(rough != exact)  # float32 alone gets some of these wrong
+    assert np.array_equal(model.classify(data), exact)
+    assert np.array_equal(model.predict(data), model.classes[exact])
+
+
+@pytest.mark.parametrize("offset", [0.0, 30.0])
+def test_the_bound_holds(offset: float) -> None:
+    model, random = trained(offset=offset)
+    Z = random.normal(size=(500, 6)) * 2 + offset
+    for data in (Z, sp.csr_matrix(Z)):
+        vectors = model.support_vectors
+        gram = Gram(
+            sp.csr_matrix(vectors) if sp.issparse(data) else vectors, model.kernel, "float32"
+        )
+        values, bounds = gram.bounded_decision(model.coef[0], data)
+        exact = model.decision_function(data)[:, 0] - model.bias[0]
+        assert np.all(np.abs(values - exact) <= bounds)
+        assert np.all(bounds < (1e-2 if offset == 0.0 else 10.0))
+
+
+def test_other_kernels_have_no_bound() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    gram = Gram(X, KernelSpec.make("poly", degree=2, gamma=1.0, coef0=1.0), "float32")
+    assert gram.bounded_decision(np.ones(20), X) is None
