@@ -194,9 +194,8 @@ class SVC(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row."""
-        labels: np.ndarray = self.classes_[
-            self.model_.classify(self._checked(X), threads=self.threads)
-        ]
+        X = self._checked(X)
+        labels: np.ndarray = self.classes_[self.model_.classify(X, threads=self.threads)]
         return labels
 
     @property
@@ -352,7 +351,8 @@ class SVC(ClassifierMixin, BaseEstimator):
         return self._kernel_values(X) if callable(self.kernel) else X
 
     def _decision(self, X: Any) -> np.ndarray:
-        return self.model_.decision_function(self._checked(X), threads=self.threads)
+        X = self._checked(X)
+        return self.model_.decision_function(X, threads=self.threads)
 
 
 def _accepted(kernel: str, offered: dict[str, Any]) -> dict[str, Any]:

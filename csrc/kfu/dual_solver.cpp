@@ -24,6 +24,8 @@ constexpr double kGatherValue = 200.0;  // multiply-adds
 // A subproblem is solved to this part of the gap: more steps would be undone by the next chunk.
 constexpr double kInnerGap = 0.3;
 constexpr Index kInnerStepsPerSlot = 100;
+constexpr double kLeastFloatGap = 1e-5;  // of a subproblem whose F is float32
+constexpr Index kIdleRounds = 40;        // without a smaller gap, before float64 is used throughout
 // The limit nobody asked for, LIBSVM's: badly scaled data would otherwise seem to hang.
 constexpr Index kMostSteps = 10000000;
 constexpr Index kMostStepsPerPoint = 100;
@@ -56,7 +58,9 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       map_(std::move(linear)),
       selector_(settings.working_set),
       smo_(gram.simd(), settings.pair, problem.has_equality),
-      loops_(smo_loops<T>(gram.simd())),
+      quick_smo_(gram.simd(), settings.pair, problem.has_equality),
+      loops_(smo_loops<T, double>(gram.simd())),
+      last_gap_(kInf),
       may_shrink_(settings.shrinking && settings.working_set == WorkingSetRule::svmfu) {
   std::vector<double> all(static_cast<std::size_t>(gram.size()));
   gram.diagonal(all.data());
@@ -172,6 +176,8 @@ Status DualSolver<T>::round() {
                                                    : std::max(kMostSteps, kMostStepsPerPoint * n_);
   const Index allowed = limit - info_.iterations;
   if (allowed <= 0) return Status::max_iterations;
+  idle_rounds_ += info_.gap >= last_gap_;
+  last_gap_ = info_.gap;
   if (may_shrink_) shrink_settled(ends);
   if (n_active_ < n_) ends = scan();  // places have moved
   grow_chunk_if_crowded();
@@ -180,19 +186,14 @@ Status DualSolver<T>::round() {
   if (info_.rounds > 0 && selector_.adapts()) prepare_rows(entered);
   clock.lap(info_.seconds_block);
 
-  LocalProblem<T> local;
-  load_chunk(local);
   const double inner = covers_all() ? 0.9 * settings_.tolerance
                                     : std::max(0.5 * settings_.tolerance, kInnerGap * info_.gap);
   const Index steps = std::min(
       allowed, kInnerStepsPerSlot * std::max<Index>(static_cast<Index>(chunk_.size()), 100));
-  const SmoResult result = smo_.solve(local, *square_tier_, inner, steps);
-  info_.iterations += result.iterations;
-  info_.reductions += result.reductions;
-  ++info_.rounds;
-  clock.lap(info_.seconds_subproblem);
-  const Index moved = store_chunk(local);
-  clock.lap(info_.seconds_gradient);
+  const double shift = has_equality_ ? 0.5 * (ends.up_value + ends.low_value) : 0.0;
+  Index moved = 0;
+  if (may_use_float(inner)) moved = solve_chunk(quick_smo_, inner, steps, shift);
+  if (moved == 0) moved = solve_chunk(smo_, inner, steps, 0.0);
   info_.kernel_evaluations =
       full_row_evaluations_ + past_square_evaluations_ + square_tier_->evaluations();
   info_.n_active = n_active_;
@@ -265,12 +266,37 @@ void DualSolver<T>::prepare_rows(const std::vector<Index>& entered) {
   square_tier_->prepare(slots, settings_.threads);
 }
 
+// Whether the subproblem's own F may be of the rows' precision: the tolerance is far above its
+// rounding, the gradient of all variables is not taken from it, and it has not failed before.
 template <class T>
-void DualSolver<T>::load_chunk(LocalProblem<T>& local) const {
+bool DualSolver<T>::may_use_float(double inner) const {
+  return sizeof(T) == sizeof(float) && inner >= kLeastFloatGap && !covers_all() &&
+         idle_rounds_ < kIdleRounds;
+}
+
+template <class T>
+template <class G>
+Index DualSolver<T>::solve_chunk(Smo<T, G>& smo, double inner, Index steps, double shift) {
+  LapClock clock;
+  LocalProblem<T, G> local;
+  load_chunk(local, shift);
+  const SmoResult result = smo.solve(local, *square_tier_, inner, steps);
+  info_.iterations += result.iterations;
+  info_.reductions += result.reductions;
+  ++info_.rounds;
+  clock.lap(info_.seconds_subproblem);
+  const Index moved = store_chunk(local);
+  clock.lap(info_.seconds_gradient);
+  return moved;
+}
+
+template <class T>
+template <class G>
+void DualSolver<T>::load_chunk(LocalProblem<T, G>& local, double shift) const {
   local.resize(static_cast<Index>(chunk_.size()));
   for (Index s = 0; s < local.m; ++s) {
     const Index k = chunk_[s];
-    local.F[s] = F_[k];
+    local.F[s] = static_cast<G>(F_[k] - shift);
     local.beta[s] = beta_[k];
     local.lower[s] = lower_[k];
     local.upper[s] = upper_[k];
@@ -280,7 +306,8 @@ void DualSolver<T>::load_chunk(LocalProblem<T>& local) const {
 }
 
 template <class T>
-Index DualSolver<T>::store_chunk(const LocalProblem<T>& local) {
+template <class G>
+Index DualSolver<T>::store_chunk(const LocalProblem<T, G>& local) {
   std::vector<Index> places;
   std::vector<double> delta;
   for (Index s = 0; s < local.m; ++s) {
@@ -292,7 +319,7 @@ Index DualSolver<T>::store_chunk(const LocalProblem<T>& local) {
     is_free_[variable_[k]] = is_free(k);
   }
   if (covers_all()) {  // the subproblem's own gradient is the whole gradient
-    for (Index s = 0; s < local.m; ++s) F_[chunk_[s]] = local.F[s];
+    for (Index s = 0; s < local.m; ++s) F_[chunk_[s]] = static_cast<double>(local.F[s]);
   } else if (!places.empty()) {
     update_gradient(places, delta);
   }

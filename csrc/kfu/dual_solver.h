@@ -88,8 +88,13 @@ class DualSolver final : public OuterLoop {
   /// Returns the slots that got a new variable.
   std::vector<Index> edit_chunk(const Extremes& ends);
   void prepare_rows(const std::vector<Index>& entered);
-  void load_chunk(LocalProblem<T>& local) const;
-  Index store_chunk(const LocalProblem<T>& local);
+  bool may_use_float(double inner) const;
+  template <class G>
+  Index solve_chunk(Smo<T, G>& smo, double inner, Index steps, double shift);
+  template <class G>
+  void load_chunk(LocalProblem<T, G>& local, double shift) const;
+  template <class G>
+  Index store_chunk(const LocalProblem<T, G>& local);
   void update_gradient(const std::vector<Index>& places, const std::vector<double>& delta);
   void add_kept_rows(const std::vector<const T*>& rows, const std::vector<double>& delta,
                      Index first, Index last);
@@ -120,8 +125,11 @@ class DualSolver final : public OuterLoop {
   std::unique_ptr<RowTier<T>> row_tier_;
   std::unique_ptr<SquareTier<T>> square_tier_;
   WorkingSetSelector selector_;
-  Smo<T> smo_;
-  const SmoLoops<T>& loops_;
+  Smo<T, double> smo_;
+  Smo<T, T> quick_smo_;  // its own F in the precision of the rows
+  const SmoLoops<T, double>& loops_;
+  double last_gap_;        // at the beginning of the last round
+  Index idle_rounds_ = 0;  // quick rounds that did not reduce the gap
   std::vector<Shrunk> shrunk_;
   bool may_shrink_;
   Index full_row_evaluations_ = 0;

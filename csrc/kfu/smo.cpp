@@ -54,45 +54,45 @@ class GatheredRows final : public BlockRows<T> {
 
 }  // namespace
 
-template <class T>
-void LocalProblem<T>::resize(Index size) {
+template <class T, class G>
+void LocalProblem<T, G>::resize(Index size) {
   m = size;
   const std::size_t length = static_cast<std::size_t>(padded(size));
-  F.assign(length, 0.0);
+  F.assign(length, G(0));
   beta.assign(length, 0.0);
   lower.assign(length, 0.0);
   upper.assign(length, 0.0);
-  up_mask.assign(length, kInf);
-  low_mask.assign(length, -kInf);
+  up_mask.assign(length, static_cast<G>(kInf));
+  low_mask.assign(length, static_cast<G>(-kInf));
   diagonal.assign(length, T(1));
 }
 
-template <class T>
-void LocalProblem<T>::update_mask(Index k) {
-  up_mask[k] = beta[k] < upper[k] ? 0.0 : kInf;
-  low_mask[k] = beta[k] > lower[k] ? 0.0 : -kInf;
+template <class T, class G>
+void LocalProblem<T, G>::update_mask(Index k) {
+  up_mask[k] = static_cast<G>(beta[k] < upper[k] ? 0.0 : kInf);
+  low_mask[k] = static_cast<G>(beta[k] > lower[k] ? 0.0 : -kInf);
 }
 
-template <class T>
-Smo<T>::Smo(Simd simd, PairRule pair, bool has_equality)
-    : loops_(smo_loops<T>(simd)), pair_(pair), has_equality_(has_equality) {}
+template <class T, class G>
+Smo<T, G>::Smo(Simd simd, PairRule pair, bool has_equality)
+    : loops_(smo_loops<T, G>(simd)), pair_(pair), has_equality_(has_equality) {}
 
-template <class T>
-SmoResult Smo<T>::solve(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance,
-                        Index max_iterations) {
+template <class T, class G>
+SmoResult Smo<T, G>::solve(LocalProblem<T, G>& p, BlockRows<T>& rows, double tolerance,
+                           Index max_iterations) {
   if (!has_equality_) zero_row_.assign(static_cast<std::size_t>(padded(p.m)), T(0));
   return iterate(p, rows, tolerance, max_iterations, true);
 }
 
-template <class T>
-double Smo<T>::gap_of(const Extremes& ends) const {
+template <class T, class G>
+double Smo<T, G>::gap_of(const Extremes& ends) const {
   if (has_equality_) return ends.up < 0 || ends.low < 0 ? 0.0 : ends.low_value - ends.up_value;
   return std::max({0.0, -ends.up_value, ends.low_value});
 }
 
-template <class T>
-SmoResult Smo<T>::iterate(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance,
-                          Index max_iterations, bool may_reduce) {
+template <class T, class G>
+SmoResult Smo<T, G>::iterate(LocalProblem<T, G>& p, BlockRows<T>& rows, double tolerance,
+                             Index max_iterations, bool may_reduce) {
   SmoResult result;
   Extremes ends = loops_.scan(p.F.data(), p.up_mask.data(), p.low_mask.data(), padded(p.m));
   Index unbounded_steps = 0;
@@ -116,8 +116,8 @@ SmoResult Smo<T>::iterate(LocalProblem<T>& p, BlockRows<T>& rows, double toleran
 
 // The row of k. When it has to be computed, the most violating variables still without a row are
 // computed with it: the panel kernels work on several rows for little more than the cost of one.
-template <class T>
-const T* Smo<T>::row(LocalProblem<T>& p, BlockRows<T>& rows, Index k, const Extremes& ends) {
+template <class T, class G>
+const T* Smo<T, G>::row(LocalProblem<T, G>& p, BlockRows<T>& rows, Index k, const Extremes& ends) {
   if (rows.has(k)) return rows.get(k);
   const Index extra = rows.batch() - 1;
   candidates_.assign(1, k);
@@ -127,8 +127,9 @@ const T* Smo<T>::row(LocalProblem<T>& p, BlockRows<T>& rows, Index k, const Extr
     for (Index l = 0; l < p.m; ++l) {
       if (l == k || rows.has(l)) continue;
       double violation = -kInf;
-      if (p.up_mask[l] == 0.0) violation = middle - p.F[l];
-      if (p.low_mask[l] == 0.0) violation = std::max(violation, p.F[l] - middle);
+      const double F = static_cast<double>(p.F[l]);
+      if (p.up_mask[l] == G(0)) violation = middle - F;
+      if (p.low_mask[l] == G(0)) violation = std::max(violation, F - middle);
       if (violation > 0.0) ranked_.emplace_back(-violation, l);
     }
     const Index count = std::min<Index>(extra, static_cast<Index>(ranked_.size()));
@@ -139,8 +140,9 @@ const T* Smo<T>::row(LocalProblem<T>& p, BlockRows<T>& rows, Index k, const Extr
   return rows.get(k);
 }
 
-template <class T>
-typename Smo<T>::Step Smo<T>::pair_step(LocalProblem<T>& p, BlockRows<T>& rows, Extremes& ends) {
+template <class T, class G>
+typename Smo<T, G>::Step Smo<T, G>::pair_step(LocalProblem<T, G>& p, BlockRows<T>& rows,
+                                              Extremes& ends) {
   const Index i = ends.up;
   const T* row_i = row(p, rows, i, ends);
   Index j = ends.low;
@@ -155,7 +157,7 @@ typename Smo<T>::Step Smo<T>::pair_step(LocalProblem<T>& p, BlockRows<T>& rows, 
                      2.0 * static_cast<double>(row_i[j]);
   const double room_i = p.upper[i] - p.beta[i], room_j = p.beta[j] - p.lower[j];
   const T floor = curvature_floor(std::max(p.diagonal[i], p.diagonal[j]));
-  double t = (p.F[j] - p.F[i]) / std::max(eta, static_cast<double>(floor));
+  double t = static_cast<double>(p.F[j] - p.F[i]) / std::max(eta, static_cast<double>(floor));
   t = std::min({t, room_i, room_j});
   Step step;
   step.stayed_free = p.is_free(i) && p.is_free(j);
@@ -170,8 +172,9 @@ typename Smo<T>::Step Smo<T>::pair_step(LocalProblem<T>& p, BlockRows<T>& rows, 
   return step;
 }
 
-template <class T>
-typename Smo<T>::Step Smo<T>::single_step(LocalProblem<T>& p, BlockRows<T>& rows, Extremes& ends) {
+template <class T, class G>
+typename Smo<T, G>::Step Smo<T, G>::single_step(LocalProblem<T, G>& p, BlockRows<T>& rows,
+                                                Extremes& ends) {
   const bool increase = -ends.up_value >= ends.low_value;
   const Index k = increase ? ends.up : ends.low;
   const T* row_k = row(p, rows, k, ends);
@@ -180,7 +183,7 @@ typename Smo<T>::Step Smo<T>::single_step(LocalProblem<T>& p, BlockRows<T>& rows
   Step step;
   step.stayed_free = p.is_free(k);
   const double old = p.beta[k];
-  const double target = old - p.F[k] / curvature;
+  const double target = old - static_cast<double>(p.F[k]) / curvature;
   p.beta[k] = std::clamp(target, p.lower[k], p.upper[k]);
   step.moved = p.beta[k] != old;
   p.update_mask(k);
@@ -189,16 +192,16 @@ typename Smo<T>::Step Smo<T>::single_step(LocalProblem<T>& p, BlockRows<T>& rows
   return step;
 }
 
-template <class T>
-SmoResult Smo<T>::reduced(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance,
-                          Index max_iterations) {
+template <class T, class G>
+SmoResult Smo<T, G>::reduced(LocalProblem<T, G>& p, BlockRows<T>& rows, double tolerance,
+                             Index max_iterations) {
   std::vector<Index> members;
   for (Index k = 0; k < p.m; ++k)
     if (p.is_free(k)) members.push_back(k);
   const Index size = static_cast<Index>(members.size());
   if (size < 2 || size > kReduceBelow * p.m) return {};
 
-  LocalProblem<T> sub;
+  LocalProblem<T, G> sub;
   sub.resize(size);
   for (Index l = 0; l < size; ++l) {
     const Index k = members[l];
@@ -228,9 +231,11 @@ SmoResult Smo<T>::reduced(LocalProblem<T>& p, BlockRows<T>& rows, double toleran
   return result;
 }
 
-template struct LocalProblem<float>;
-template struct LocalProblem<double>;
-template class Smo<float>;
-template class Smo<double>;
+template struct LocalProblem<float, float>;
+template struct LocalProblem<float, double>;
+template struct LocalProblem<double, double>;
+template class Smo<float, float>;
+template class Smo<float, double>;
+template class Smo<double, double>;
 
 }  // namespace kfu

@@ -16,6 +16,11 @@
 // then the largest projected gradient.
 //
 // Rows of the block are asked for when a variable is first moved (BlockRows).
+//
+// T is the type of the rows, G that of the subproblem's F. With G = float a step costs half as
+// much; its rounding acts on this subproblem alone, whose F starts from the float64 one (less a
+// common threshold, so that values near it are small) and is not handed back. It decides which of
+// the last steps are taken, not where they lead.
 #pragma once
 
 #include <utility>
@@ -42,10 +47,11 @@ class BlockRows {
 };
 
 /// The state of a subproblem; arrays are padded (see smo_loops.h) and owned here.
-template <class T>
+template <class T, class G>
 struct LocalProblem {
   Index m = 0;
-  std::vector<double> F, beta, lower, upper, up_mask, low_mask;
+  std::vector<double> beta, lower, upper;
+  std::vector<G> F, up_mask, low_mask;
   std::vector<T> diagonal;  ///< K_kk + ridge_k, as in the rows
 
   /// Sizes the arrays for m variables, padding entries excluded from every choice.
@@ -61,13 +67,14 @@ struct SmoResult {
   double gap = 0;
 };
 
-template <class T>
+template <class T, class G>
 class Smo {
  public:
   Smo(Simd simd, PairRule pair, bool has_equality);
 
   /// Improves p until the gap is ≤ tolerance, max_iterations steps are done, or no step moves.
-  SmoResult solve(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance, Index max_iterations);
+  SmoResult solve(LocalProblem<T, G>& p, BlockRows<T>& rows, double tolerance,
+                  Index max_iterations);
 
  private:
   struct Step {
@@ -75,15 +82,16 @@ class Smo {
     bool stayed_free = false;  ///< both variables were unbounded before the step
   };
 
-  SmoResult iterate(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance, Index max_iterations,
-                    bool may_reduce);
-  Step pair_step(LocalProblem<T>& p, BlockRows<T>& rows, Extremes& ends);
-  Step single_step(LocalProblem<T>& p, BlockRows<T>& rows, Extremes& ends);
-  const T* row(LocalProblem<T>& p, BlockRows<T>& rows, Index k, const Extremes& ends);
-  SmoResult reduced(LocalProblem<T>& p, BlockRows<T>& rows, double tolerance, Index max_iterations);
+  SmoResult iterate(LocalProblem<T, G>& p, BlockRows<T>& rows, double tolerance,
+                    Index max_iterations, bool may_reduce);
+  Step pair_step(LocalProblem<T, G>& p, BlockRows<T>& rows, Extremes& ends);
+  Step single_step(LocalProblem<T, G>& p, BlockRows<T>& rows, Extremes& ends);
+  const T* row(LocalProblem<T, G>& p, BlockRows<T>& rows, Index k, const Extremes& ends);
+  SmoResult reduced(LocalProblem<T, G>& p, BlockRows<T>& rows, double tolerance,
+                    Index max_iterations);
   double gap_of(const Extremes& ends) const;
 
-  const SmoLoops<T>& loops_;
+  const SmoLoops<T, G>& loops_;
   PairRule pair_;
   bool has_equality_;
   std::vector<T> zero_row_;        // second row of a single-variable step
@@ -91,9 +99,11 @@ class Smo {
   std::vector<std::pair<double, Index>> ranked_;
 };
 
-extern template class Smo<float>;
-extern template class Smo<double>;
-extern template struct LocalProblem<float>;
-extern template struct LocalProblem<double>;
+extern template class Smo<float, float>;
+extern template class Smo<float, double>;
+extern template class Smo<double, double>;
+extern template struct LocalProblem<float, float>;
+extern template struct LocalProblem<float, double>;
+extern template struct LocalProblem<double, double>;
 
 }  // namespace kfu

@@ -4,24 +4,32 @@
 
 namespace kfu {
 
-template <>
-const SmoLoops<float>& smo_loops<float>(Simd simd) {
+namespace {
+
+SmoLoopTables tables(Simd simd) {
 #if defined(__x86_64__)
-  if (simd == Simd::avx512) return smo_loops_avx512_f32();
-  if (simd == Simd::avx2) return smo_loops_avx2_f32();
+  if (simd == Simd::avx512) return smo_loops_avx512();
+  if (simd == Simd::avx2) return smo_loops_avx2();
 #endif
   (void)simd;
-  return smo_loops_baseline_f32();
+  return smo_loops_baseline();
+}
+
+}  // namespace
+
+template <>
+const SmoLoops<float, float>& smo_loops<float, float>(Simd simd) {
+  return tables(simd).single;
 }
 
 template <>
-const SmoLoops<double>& smo_loops<double>(Simd simd) {
-#if defined(__x86_64__)
-  if (simd == Simd::avx512) return smo_loops_avx512_f64();
-  if (simd == Simd::avx2) return smo_loops_avx2_f64();
-#endif
-  (void)simd;
-  return smo_loops_baseline_f64();
+const SmoLoops<float, double>& smo_loops<float, double>(Simd simd) {
+  return tables(simd).mixed;
+}
+
+template <>
+const SmoLoops<double, double>& smo_loops<double, double>(Simd simd) {
+  return tables(simd).full;
 }
 
 }  // namespace kfu

@@ -5,13 +5,16 @@
 //   up_mask[k]  = 0 if β_k may increase, +inf otherwise (added to F before a minimum)
 //   low_mask[k] = 0 if β_k may decrease, −inf otherwise (added to F before a maximum)
 // Ties go to the smallest index, so results do not depend on the vector width.
+//
+// T is the type of the rows of K, G that of F and the masks. float32 for both halves the memory
+// that a step reads and doubles the values in a register; see Smo for when that is accurate enough.
 #pragma once
 
 #include "kfu/types.h"
 
 namespace kfu {
 
-constexpr Index kLoopPad = 16;
+constexpr Index kLoopPad = 32;
 
 constexpr Index padded(Index n) { return (n + kLoopPad - 1) / kLoopPad * kLoopPad; }
 
@@ -23,23 +26,23 @@ struct Extremes {
   Index low;
 };
 
-template <class T>
+template <class T, class G>
 struct SmoLoops {
   /// Extremes of F over m (padded) entries.
-  Extremes (*scan)(const double* F, const double* up_mask, const double* low_mask, Index m);
+  Extremes (*scan)(const G* F, const G* up_mask, const G* low_mask, Index m);
   /// F += t·(row_i − row_j), then the extremes of the new F.
-  Extremes (*step_and_scan)(double* F, const T* row_i, const T* row_j, double t,
-                            const double* up_mask, const double* low_mask, Index m);
+  Extremes (*step_and_scan)(G* F, const T* row_i, const T* row_j, double t, const G* up_mask,
+                            const G* low_mask, Index m);
   /// argmax over low variables with F_k > F_i of (F_k − F_i)² / max(K_ii + K_kk − 2K_ik, floor);
   /// −1 when there is none.
-  Index (*select_second)(const double* F, const T* row_i, const T* diagonal, double F_i, T K_ii,
-                         const double* low_mask, T floor, Index m);
+  Index (*select_second)(const G* F, const T* row_i, const T* diagonal, G F_i, T K_ii,
+                         const G* low_mask, T floor, Index m);
   /// F[k] += Σ_r delta[r]·rows[r][k] for k in [0, m), in the order of r; m need not be padded.
-  void (*add_rows)(double* F, const T* const* rows, const double* delta, Index n_rows, Index m);
+  void (*add_rows)(G* F, const T* const* rows, const double* delta, Index n_rows, Index m);
 };
 
 /// Requires: `simd` is not `best` and is supported by this processor.
-template <class T>
-const SmoLoops<T>& smo_loops(Simd simd);
+template <class T, class G>
+const SmoLoops<T, G>& smo_loops(Simd simd);
 
 }  // namespace kfu

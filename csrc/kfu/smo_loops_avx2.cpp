@@ -12,8 +12,10 @@ namespace avx2_loops {
 #include "kfu/smo_loops.inc"
 }  // namespace avx2_loops
 
-const SmoLoops<float>& smo_loops_avx2_f32() { return avx2_loops::kLoops<float>; }
-const SmoLoops<double>& smo_loops_avx2_f64() { return avx2_loops::kLoops<double>; }
+SmoLoopTables smo_loops_avx2() {
+  using namespace avx2_loops;
+  return {kLoops<float, float>, kLoops<float, double>, kLoops<double, double>};
+}
 
 }  // namespace kfu
 #pragma GCC pop_options

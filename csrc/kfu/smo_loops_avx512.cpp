@@ -12,8 +12,10 @@ namespace avx512_loops {
 #include "kfu/smo_loops.inc"
 }  // namespace avx512_loops
 
-const SmoLoops<float>& smo_loops_avx512_f32() { return avx512_loops::kLoops<float>; }
-const SmoLoops<double>& smo_loops_avx512_f64() { return avx512_loops::kLoops<double>; }
+SmoLoopTables smo_loops_avx512() {
+  using namespace avx512_loops;
+  return {kLoops<float, float>, kLoops<float, double>, kLoops<double, double>};
+}
 
 }  // namespace kfu
 #pragma GCC pop_options

@@ -9,7 +9,9 @@ namespace baseline_loops {
 #include "kfu/smo_loops.inc"
 }  // namespace baseline_loops
 
-const SmoLoops<float>& smo_loops_baseline_f32() { return baseline_loops::kLoops<float>; }
-const SmoLoops<double>& smo_loops_baseline_f64() { return baseline_loops::kLoops<double>; }
+SmoLoopTables smo_loops_baseline() {
+  using namespace baseline_loops;
+  return {kLoops<float, float>, kLoops<float, double>, kLoops<double, double>};
+}
 
 }  // namespace kfu

@@ -5,13 +5,17 @@
 
 namespace kfu {
 
-const SmoLoops<float>& smo_loops_baseline_f32();
-const SmoLoops<double>& smo_loops_baseline_f64();
+/// Rows and gradient in float32; rows in float32, gradient in float64; both in float64.
+struct SmoLoopTables {
+  const SmoLoops<float, float>& single;
+  const SmoLoops<float, double>& mixed;
+  const SmoLoops<double, double>& full;
+};
+
+SmoLoopTables smo_loops_baseline();
 #if defined(__x86_64__)
-const SmoLoops<float>& smo_loops_avx2_f32();
-const SmoLoops<double>& smo_loops_avx2_f64();
-const SmoLoops<float>& smo_loops_avx512_f32();
-const SmoLoops<double>& smo_loops_avx512_f64();
+SmoLoopTables smo_loops_avx2();
+SmoLoopTables smo_loops_avx512();
 #endif
 
 }  // namespace kfu

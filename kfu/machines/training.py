@@ -172,15 +172,20 @@ def train(
 
 
 def feasible(beta: np.ndarray, problem: DualProblem) -> np.ndarray:
-    """β moved into the boxes and, where the equality binds, onto Σβ = 0 by scaling one side."""
+    """β moved into the boxes and, where the equality binds, onto Σβ = 0 by scaling one side.
+
+    A sum of rounding size is left alone: scaling would take β that are at a bound off it.
+    """
     arrays = problem.signed(None)
     beta = np.clip(beta, arrays["lower"], arrays["upper"])
     if not problem.has_equality:
         return beta
     positive, negative = beta[beta > 0].sum(), -beta[beta < 0].sum()
+    if abs(positive - negative) <= 1e-12 * (positive + negative):
+        return beta
     if positive > negative:
         beta[beta > 0] *= negative / positive
-    elif negative > positive:
+    else:
         beta[beta < 0] *= positive / negative
     return beta
 
