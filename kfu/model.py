@@ -192,7 +192,7 @@ class Model:
             return self.decide(self._values(X, threads, "float64", source))
         values, bounds = sums
         values += self.bias
-        is_doubtful = np.abs(values[:, 0]) <= bounds
+        is_doubtful = ~(np.abs(values[:, 0]) > bounds)  # NaN is doubtful
         if np.any(is_doubtful):
             values[is_doubtful] = self._values(X[is_doubtful], threads, "float64", source)
         return self.decide(values)

@@ -24,8 +24,9 @@ constexpr double kGatherValue = 200.0;  // multiply-adds
 // A subproblem is solved to this part of the gap: more steps would be undone by the next chunk.
 constexpr double kInnerGap = 0.3;
 constexpr Index kInnerStepsPerSlot = 100;
-constexpr double kLeastFloatGap = 1e-5;  // of a subproblem whose F is float32
-constexpr Index kIdleRounds = 40;        // without a smaller gap, before float64 is used throughout
+// The gap a subproblem with a float32 gradient may be solved to, for values of K up to 1.
+constexpr double kLeastFloatGap = 1e-5;
+constexpr Index kIdleRounds = 40;  // that did not reduce the gap, before float64 is used throughout
 // The limit nobody asked for, LIBSVM's: badly scaled data would otherwise seem to hang.
 constexpr Index kMostSteps = 10000000;
 constexpr Index kMostStepsPerPoint = 100;
@@ -68,6 +69,7 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
     variable_[k] = k;
     diagonal_[k] = all[point_[k]] + ridge_[k];
     is_free_[k] = is_free(k);
+    largest_value_ = std::max(largest_value_, diagonal_[k]);
   }
   if (!map_) {
     columns_ = gram.make_columns(n_);
@@ -90,6 +92,14 @@ Index DualSolver<T>::chunk_capacity() const {
   return std::min({n_, wanted, most});
 }
 
+// The size an automatic chunk may grow to; at least what it has.
+template <class T>
+Index DualSolver<T>::largest_chunk() const {
+  const double affordable = std::sqrt(kSquareShare * settings_.cache_bytes / sizeof(T));
+  const Index most = std::min({n_, kLargestChunk, static_cast<Index>(affordable)});
+  return std::max(most, chunk_capacity());
+}
+
 template <class T>
 void DualSolver<T>::build_tiers(Index capacity) {
   if (square_tier_) past_square_evaluations_ += square_tier_->evaluations();
@@ -97,7 +107,9 @@ void DualSolver<T>::build_tiers(Index capacity) {
   const std::vector<Index> members = chunk_;
   chunk_.clear();
   if (!row_tier_) {
-    const double square = static_cast<double>(capacity) * static_cast<double>(capacity) * sizeof(T);
+    // The square tier may still grow, and takes its part of the budget from the start.
+    const Index largest = settings_.chunk > 0 || !selector_.adapts() ? capacity : largest_chunk();
+    const double square = static_cast<double>(largest) * static_cast<double>(largest) * sizeof(T);
     double rest = map_ || capacity == n_ ? 0.0 : settings_.cache_bytes - square;
     if (settings_.value_cost < kCheapValue) rest = std::min(rest, kCheapRowsBytes);
     row_tier_.reset(new RowTier<T>(n_, n_, rest));
@@ -207,8 +219,7 @@ void DualSolver<T>::grow_chunk_if_crowded() {
   Index crowd = 0;
   for (const Index k : chunk_) crowd += is_free(k);
   if (crowd <= kCrowded * static_cast<double>(capacity)) return;
-  const double affordable = std::sqrt(kSquareShare * settings_.cache_bytes / sizeof(T));
-  const Index larger = std::min({2 * capacity, n_, kLargestChunk, static_cast<Index>(affordable)});
+  const Index larger = std::min(2 * capacity, largest_chunk());
   if (larger > capacity + capacity / 4) build_tiers(larger);
 }
 
@@ -270,7 +281,7 @@ void DualSolver<T>::prepare_rows(const std::vector<Index>& entered) {
 // rounding, the gradient of all variables is not taken from it, and it has not failed before.
 template <class T>
 bool DualSolver<T>::may_use_float(double inner) const {
-  return sizeof(T) == sizeof(float) && inner >= kLeastFloatGap && !covers_all() &&
+  return sizeof(T) == sizeof(float) && inner >= kLeastFloatGap * largest_value_ && !covers_all() &&
          idle_rounds_ < kIdleRounds;
 }
 
@@ -365,8 +376,11 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
       kept_delta.push_back(delta[c]);
     }
   }
-  info_.cache_hits += static_cast<Index>(places.size() - new_places.size());
-  info_.cache_misses += static_cast<Index>(new_places.size());
+  const auto empty = short_rows.find(0);  // memory of a row, but no values
+  const Index n_missed = static_cast<Index>(
+      new_places.size() + (empty == short_rows.end() ? 0 : empty->second.points.size()));
+  info_.cache_hits += static_cast<Index>(places.size()) - n_missed;
+  info_.cache_misses += n_missed;
   add_kept_rows(kept, kept_delta, 0, n_active_);
   for (const auto& part : short_rows) extend_kept_rows(part.second, part.first);
   std::vector<Index> points;

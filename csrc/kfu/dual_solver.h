@@ -81,6 +81,7 @@ class DualSolver final : public OuterLoop {
 
   void initialise_gradient(const std::vector<double>* gradient);
   Index chunk_capacity() const;
+  Index largest_chunk() const;
   void build_tiers(Index capacity);
   void grow_chunk_if_crowded();
   Extremes scan() const;
@@ -128,8 +129,9 @@ class DualSolver final : public OuterLoop {
   Smo<T, double> smo_;
   Smo<T, T> quick_smo_;  // its own F in the precision of the rows
   const SmoLoops<T, double>& loops_;
-  double last_gap_;        // at the beginning of the last round
-  Index idle_rounds_ = 0;  // quick rounds that did not reduce the gap
+  double last_gap_;           // at the beginning of the last round
+  Index idle_rounds_ = 0;     // rounds whose predecessor did not reduce the gap
+  double largest_value_ = 1;  // of the diagonal, at least 1
   std::vector<Shrunk> shrunk_;
   bool may_shrink_;
   Index full_row_evaluations_ = 0;

@@ -1,6 +1,7 @@
 #include "kfu/exact_gradient.h"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <memory>
 
@@ -74,19 +75,24 @@ Index symmetric_sums(const Members& members, const Gram<double>& gram, int threa
     const Index n_before = (begin + kRowBlock - 1) / kRowBlock;  // row blocks of [0, begin)
     const Index n_within = (width + kRowBlock - 1) / kRowBlock;  // row blocks of [begin, end)
     partial.assign(static_cast<std::size_t>((n_before + n_within) * width), 0.0);
+    std::exception_ptr failure;  // running out of memory must not end the process
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (end * width > 20000)
-    for (Index b = 0; b < n_before + n_within; ++b) {
-      double* to = partial.data() + b * width;
-      const bool is_before = b < n_before;
-      const Index row = is_before ? b * kRowBlock : begin + (b - n_before) * kRowBlock;
-      const Index row_end = std::min(is_before ? begin : end, row + kRowBlock);
-      const Index beyond = is_before ? 0 : row_end - begin;  // columns after the rows' own
-      if (beyond > 0)                                        // the block on the diagonal, whole
-        gram.accumulate(points + row, coef + row, row_end - row, 1, *columns, row - begin, beyond,
-                        to, width, nullptr);
-      gram.accumulate_both(points + row, coef + row, row_end - row, *columns, beyond, width,
-                           coef + begin, to, sums.data() + row);
-    }
+    for (Index b = 0; b < n_before + n_within; ++b) try {
+        double* to = partial.data() + b * width;
+        const bool is_before = b < n_before;
+        const Index row = is_before ? b * kRowBlock : begin + (b - n_before) * kRowBlock;
+        const Index row_end = std::min(is_before ? begin : end, row + kRowBlock);
+        const Index beyond = is_before ? 0 : row_end - begin;  // columns after the rows' own
+        if (beyond > 0)                                        // the block on the diagonal, whole
+          gram.accumulate(points + row, coef + row, row_end - row, 1, *columns, row - begin, beyond,
+                          to, width, nullptr);
+        gram.accumulate_both(points + row, coef + row, row_end - row, *columns, beyond, width,
+                             coef + begin, to, sums.data() + row);
+      } catch (...) {
+#pragma omp critical(symmetric_sums_failure)
+        failure = std::current_exception();
+      }
+    if (failure) std::rethrow_exception(failure);
     for (Index b = 0; b < n_before + n_within; ++b)
       for (Index c = 0; c < width; ++c) sums[begin + c] += partial[b * width + c];
     values += begin * width + width * (width + kRowBlock) / 2;
@@ -131,15 +137,15 @@ Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta
                      const Gram<double>& gram, int threads, const ApproximateGradient* approximate,
                      std::vector<double>& F_out) {
   const Index n = problem.size();
-  // Those whose F is wanted anyway come first: all of the support, or its unbounded part when an
-  // approximate F tells which of the others matter and the support is large.
+  // Those whose F is wanted anyway come first: unbounded variables, and the rest of the support
+  // unless it is large and an approximate F tells which of it matter.
   const Index n_support = n - std::count(beta.begin(), beta.end(), 0.0);
   const bool takes_all = approximate == nullptr || n_support <= kSmallSupport;
   Members support, first, rest;
   std::vector<Index> others;
   for (Index k = 0; k < n; ++k) {
     const bool is_support = beta[k] != 0.0;
-    const bool is_first = is_support && (takes_all || is_unbounded(problem, beta, k));
+    const bool is_first = is_unbounded(problem, beta, k) || (is_support && takes_all);
     if (is_support) support.add(problem, beta, k);
     if (is_first) {
       first.add(problem, beta, k);

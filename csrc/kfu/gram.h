@@ -32,8 +32,9 @@ class ColumnSet {
   virtual void truncate(Index size) = 0;
 };
 
-/// |value − K(i, j)| ≤ (constant + by_point[i] + by_point[j]) · min(1, 1.01 K(i, j)) for points i,
-/// j; nothing is known where is_known is false.
+/// With e = constant + by_point[i] + by_point[j]: |value − K(i, j)| ≤ e for points i, j, and ≤ 1.02
+/// e times the value where e ≤ 0.02 and the value is in the range of T. Nothing is known where
+/// is_known is false.
 struct ValueError {
   bool is_known = false;
   double constant = 0;

@@ -190,9 +190,10 @@ void PanelGram<T>::diagonal(double* out) const {
 
 // For exp(−γ s), s = ‖x‖² + ‖z‖² − 2⟨x, z⟩ with at most m operations behind each sum (the longest
 // segment, then the segments). With unit roundoff u every sum is within m u of the sum of the
-// moduli of its terms, 2|⟨x, z⟩| ≤ ‖x‖² + ‖z‖², and the additions and the rounding of the features
-// to T add at most 8 u (‖x‖² + ‖z‖²): |δs| ≤ (2m + 8) u (‖x‖² + ‖z‖²). Then |K'| = γK, and the
-// exponential itself is good to 2 ulp.
+// moduli of its terms and 2|⟨x, z⟩| ≤ ‖x‖² + ‖z‖². In units of u (‖x‖² + ‖z‖²) the rest is:
+// features rounded to T 4, the additions 3, γ rounded and multiplied 4. So |δ(γs)| ≤ γ (2m + 12) u
+// (‖x‖² + ‖z‖²), with 5% for what is of second order while m u is small. exp is good to 2 ulp, and
+// |K'| = γ K.
 template <class T>
 bool PanelGram<T>::error_slope(Index max_count, double& slope) const {
   if (plan_.n_terms != 1 || plan_.terms[0].last != 1 || plan_.terms[0].weight != T(1)) return false;
@@ -202,7 +203,9 @@ bool PanelGram<T>::error_slope(Index max_count, double& slope) const {
   const Index depth = plan_.channels[0].depth, segment = segment_of(depth);
   const Index longest = data_.is_csr ? std::min(max_count, segment) : segment;
   const Index m = std::min(longest, depth) + (depth - 1) / std::max<Index>(segment, 1);
-  slope = static_cast<double>(leaf.gamma) * (2.0 * static_cast<double>(m) + 8.0) * unit_roundoff;
+  if (static_cast<double>(m) * unit_roundoff > 0.01) return false;
+  slope = 1.05 * static_cast<double>(leaf.gamma) * (2.0 * static_cast<double>(m) + 12.0) *
+          unit_roundoff;
   return true;
 }
 

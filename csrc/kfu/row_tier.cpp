@@ -104,14 +104,6 @@ void RowTier<T>::keep_columns(const std::vector<Index>& columns, const std::vect
   }
 }
 
-template <class T>
-void RowTier<T>::clear() {
-  entries_.clear();
-  offered_.clear();
-  slabs_.clear();
-  std::fill(slot_of_.begin(), slot_of_.end(), -1);
-}
-
 template class RowTier<float>;
 template class RowTier<double>;
 

@@ -43,7 +43,6 @@ class RowTier {
   /// not free lose all their values: they are not worth the copying.
   void keep_columns(const std::vector<Index>& columns, const std::vector<char>& is_free,
                     int threads);
-  void clear();
 
  private:
   struct Entry {

@@ -1,6 +1,7 @@
 #include "kfu/sparse_copy.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace kfu {
 
@@ -9,6 +10,7 @@ namespace {
 constexpr Index kLeastFeatures = 32;  // below, a dense tile has no work to save
 constexpr double kMostFilled = 0.4;   // part of non-zero entries up to which CSR is faster
 constexpr Index kSampledRows = 512;
+constexpr double kLargestOffset = 4.0;  // mean square of the features over their variance
 
 template <class S>
 Index count_row(const DataView& data, Index row) {
@@ -22,6 +24,26 @@ Index count_entries(const DataView& data, Index row) {
   return data.is_double ? count_row<double>(data, row) : count_row<float>(data, row);
 }
 
+double value_at(const DataView& data, Index row, Index k) {
+  const Index at = row * data.ld + k;
+  return data.is_double ? static_cast<const double*>(data.values)[at]
+                        : static_cast<double>(static_cast<const float*>(data.values)[at]);
+}
+
+bool is_near_origin(const DataView& data, Index sampled) {
+  std::vector<double> sums(static_cast<std::size_t>(data.d), 0.0);
+  double squares = 0.0, means = 0.0;
+  for (Index s = 0; s < sampled; ++s) {
+    for (Index k = 0; k < data.d; ++k) {
+      const double x = value_at(data, s * data.n / sampled, k);
+      sums[k] += x;
+      squares += x * x;
+    }
+  }
+  for (const double sum : sums) means += sum * sum / static_cast<double>(sampled);
+  return squares <= kLargestOffset * (squares - means) || means == 0.0;
+}
+
 }  // namespace
 
 bool is_mostly_zero(const DataView& data) {
@@ -29,8 +51,8 @@ bool is_mostly_zero(const DataView& data) {
   const Index sampled = std::min(data.n, kSampledRows);
   Index filled = 0;
   for (Index s = 0; s < sampled; ++s) filled += count_entries(data, s * data.n / sampled);
-  return static_cast<double>(filled) <=
-         kMostFilled * static_cast<double>(sampled) * static_cast<double>(data.d);
+  const auto size = static_cast<double>(sampled) * static_cast<double>(data.d);
+  return static_cast<double>(filled) <= kMostFilled * size && is_near_origin(data, sampled);
 }
 
 SparseCopy::SparseCopy(const DataView& dense, int threads) : indptr_(dense.n + 1) {

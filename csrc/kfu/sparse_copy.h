@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "kfu/buffer.h"
 #include "kfu/types.h"

@@ -86,7 +86,7 @@ const T* SquareTier<T>::kept_row(Index slot) {
 template <class T>
 void SquareTier<T>::gather(Index slot, const T* full) {
   T* row = block_.data() + slot * ld_;
-  if (filled_[slot] == edit_ - 1)  // complete until the last edit: only its columns are missing
+  if (lacks_last_edit_only(slot))
     for (const Index c : edited_) row[c] = full[places_[c]];
   else
     for (Index c = 0; c < size_; ++c) row[c] = full[places_[c]];

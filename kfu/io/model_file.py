@@ -19,6 +19,7 @@ import math
 import struct
 import zipfile
 import zlib
+from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import Any
 
@@ -70,7 +71,18 @@ HEADER_KEYS: dict[str, type | tuple[type, ...]] = {
     "info": dict,
     "arrays": dict,
 }
+# What a report says of the run rather than of the model: left out, so that training again gives the
+# same bytes, whatever the number of threads.
+OF_THE_RUN = frozenset({"seconds", "phases", "peak_rss_mib", "threads"})
 REPLACE = "the file is damaged: copy it again or train again"
+
+
+def _of_the_model(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts without those of the run, and the same for the settings among them."""
+    kept = {name: value for name, value in facts.items() if name not in OF_THE_RUN}
+    if isinstance(kept.get("settings"), Mapping):
+        kept["settings"] = _of_the_model(kept["settings"])
+    return kept
 
 
 def save_model(path: str | PathLike[str], model: Model) -> None:
@@ -87,8 +99,8 @@ def save_model(path: str | PathLike[str], model: Model) -> None:
         "n_features": model.n_features,
         "vectors": model.layout,
         "scaler": None if model.scaler is None else plain(model.scaler.to_dict()),
-        "settings": plain(model.settings),
-        "info": plain(model.info),
+        "settings": plain(_of_the_model(model.settings)),
+        "info": plain(_of_the_model(model.info)),
         "arrays": {k: {"dtype": a.dtype.str, "shape": list(a.shape)} for k, a in arrays.items()},
     }
     text = json.dumps(header, sort_keys=True, indent=1, allow_nan=False) + "\n"

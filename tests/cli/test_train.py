@@ -242,3 +242,19 @@ class TestProgress:
         assert process.returncode == 0
         assert (b"training" in seen and b"gap" in seen and b"SVs" in seen) is not quiet
         assert b"training" not in stdout
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_the_model_file_is_the_same_for_any_number_of_threads(kfu, tmp_path, layout):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(3000, 24))
+    if layout == "sparse":
+        X[rng.random(X.shape) < 0.8] = 0.0
+    y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=3000) > 1.0, 1, -1)
+    (tmp_path / "made.svm").write_text(libsvm_text(X, y))
+    files = []
+    for threads in (1, 2, 3):
+        result = kfu("train", "made.svm", "-c", "5", "--threads", str(threads), "-o", "m.kfu", "-q")
+        assert result.exit_code == 0, result.stderr
+        files.append((tmp_path / "m.kfu").read_bytes())
+    assert files[0] == files[1] == files[2]

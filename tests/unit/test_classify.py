@@ -60,6 +60,26 @@ def test_the_bound_holds(offset: float) -> None:
         assert np.all(bounds < (1e-2 if offset == 0.0 else 10.0))
 
 
+def test_features_far_from_the_origin_are_decided_by_float64() -> None:
+    """Sparse data are not centred: here float32 distances are off by more than they are long."""
+    random = np.random.default_rng(1)
+    X = 3000.0 + 0.5 * random.normal(size=(80, 10))
+    y = np.where(X[:, 0] > 3000.0, 1.0, -1.0)
+    sparse = sp.csr_matrix(X)
+    model = train(sparse, y, kernel=KernelSpec.make("rbf", gamma=1.0), cost=10.0)
+    gram = Gram(model.support_vectors, model.kernel, "float32")
+    values, bounds = gram.bounded_decision(model.coef[0], sparse)
+    exact = model.decision_function(sparse)[:, 0] - model.bias[0]
+    assert np.all(np.abs(values - exact) <= bounds)
+    assert np.array_equal(model.classify(sparse), model.decide(model.decision_function(sparse)))
+
+
+def test_overflow_in_float32_is_decided_by_float64() -> None:
+    model, _ = trained(n=60)
+    Z = np.vstack([np.full((1, 6), 1e20), np.zeros((1, 6))])
+    assert np.array_equal(model.classify(Z), model.decide(model.decision_function(Z)))
+
+
 def test_other_kernels_have_no_bound() -> None:
     X = np.random.default_rng(0).normal(size=(20, 3))
     gram = Gram(X, KernelSpec.make("poly", degree=2, gamma=1.0, coef0=1.0), "float32")

@@ -55,7 +55,7 @@ def make_model(
         code=code,
         scaler=scaler,
         settings={"cost": 1.0, "tolerance": 1e-3, "solver": "svmfu"},
-        info={"status": "converged", "duality_gap": 1e-9, "seconds": {"train": 0.25}},
+        info={"status": "converged", "duality_gap": 1e-9, "warnings": ["one", "two"]},
     )
 
 
@@ -85,6 +85,22 @@ def assert_same_model(a: Model, b: Model) -> None:
 
 
 # ---- round trips -----------------------------------------------------------------------------
+
+
+def test_facts_of_the_run_are_left_out(tmp_path):
+    model = make_model("dense", 2, False)
+    plain = content(model, tmp_path)
+    settings = dict(model.settings)
+    model.info = {
+        **model.info,
+        **{"seconds": {"train": 0.25}, "phases": {"block": 0.1}, "peak_rss_mib": 99.0, "threads": 2},
+    }
+    model.settings = {**settings, "threads": 2}
+    assert content(model, tmp_path) == plain
+    weights = {"threads": 2.0, "seconds": 3.0}  # classes may have any name
+    model.settings = {**settings, "class_weight": weights}
+    content(model, tmp_path)
+    assert Model.load(tmp_path / "model.kfu").settings["class_weight"] == weights
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

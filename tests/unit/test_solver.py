@@ -321,3 +321,37 @@ def test_dense_data_of_zeros_are_trained_as_sparse():
     sparse, _ = run(sp.csr_matrix(X), y, 1.0, tolerance=1e-5)
     assert dense.info.layout == sparse.info.layout == "csr"
     assert np.array_equal(dense.alpha, sparse.alpha)
+
+
+def test_data_far_from_the_origin_stay_dense():
+    X, y = blobs(300, 40, 5)
+    X[:, 16:] = 0.0
+    X[:, :16] += 3000.0
+    solution, _ = run(X, y, 1.0)
+    assert solution.info.layout == "dense"
+    assert solution.info.precision == "float32"
+
+
+def test_unbounded_variables_at_zero_are_part_of_the_certificate():
+    """A box around zero: such a variable can violate while its coefficient is zero."""
+    from kfu.solvers import DualProblem, solve
+
+    rng = np.random.default_rng(0)
+    n = 200
+    X = rng.normal(size=(n, 3))
+    target = np.sin(X[:, 0])
+    problem = DualProblem(
+        signs=np.ones(n),
+        linear=-target,
+        lower=np.full(n, -1.0),
+        upper=np.full(n, 1.0),
+        points=np.arange(n),
+        ridge=None,
+        has_equality=True,
+    )
+    kernel = KernelSpec.make("rbf", gamma=0.5)
+    solution = solve(problem, X, kernel, SolverSettings(max_iterations=3))
+    K = rbf(X, 0.5)
+    F = K @ solution.beta - target
+    up, low = solution.beta < 1.0, solution.beta > -1.0
+    assert solution.info.kkt_gap == pytest.approx(F[low].max() - F[up].min(), abs=1e-9)
