@@ -93,7 +93,8 @@ def test_facts_of_the_run_are_left_out(tmp_path):
     settings = dict(model.settings)
     model.info = {
         **model.info,
-        **{"seconds": {"train": 0.25}, "phases": {"block": 0.1}, "peak_rss_mib": 99.0, "threads": 2},
+        **{"seconds": {"train": 0.25}, "phases": {"block": 0.1}},
+        **{"peak_rss_mib": 99.0, "threads": 2},
     }
     model.settings = {**settings, "threads": 2}
     assert content(model, tmp_path) == plain
