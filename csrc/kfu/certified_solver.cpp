@@ -194,7 +194,7 @@ void CertifiedSolver::remember_reset(const std::vector<double>& beta) {
 // when no bound is known or the gradient is not complete.
 ApproximateGradient CertifiedSolver::maintained_gradient(const std::vector<double>& beta) const {
   if (!value_error_.is_known) return {};
-  ApproximateGradient maintained{loop_->gradient(), {}};
+  ApproximateGradient maintained{loop_->gradient(), {}, {}};
   if (maintained.values.empty()) return maintained;
   const double moved = sum_of_moduli(beta) + reset_total_;
   const double common = weighted_total(beta) + reset_weighted_;
@@ -204,6 +204,11 @@ ApproximateGradient CertifiedSolver::maintained_gradient(const std::vector<doubl
     maintained.errors[k] = (value_error_.constant + kSumError + own) * moved + common +
                            (reset_errors_.empty() ? 0.0 : reset_errors_[k]);
   }
+  if (!gram64_rows_ && reset_errors_.empty() && reset_total_ == 0.0)
+    maintained.tighten = [this, beta, moved](const std::vector<Index>& variables,
+                                             std::vector<double>& errors) {
+      tighten_errors(problem_, beta, *gram32_, value_error_, kSumError * moved, variables, errors);
+    };
   return maintained;
 }
 

@@ -1,6 +1,7 @@
 #include "kfu/exact_gradient.h"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -17,6 +18,7 @@ constexpr Index kColumnBlock = 512;     // of the symmetric part: one phase of i
 constexpr Index kRowBlock = 96;         // of the symmetric part: one task
 // Support up to which F is computed at all of it: a few milliseconds.
 constexpr Index kSmallSupport = 3000;
+constexpr Index kWorthTightening = 4000000;  // float64 values that smaller errors may save
 
 // Variables with their points and β.
 struct Members {
@@ -40,8 +42,9 @@ double separable_part(const DualProblem& problem, const std::vector<double>& bet
 }
 
 // sums[c] gains Σ_s coef_s K(s, points[c]). Returns the values computed.
-Index add_columns(const Members& support, const Gram<double>& gram,
-                  const std::vector<Index>& points, std::vector<double>& sums) {
+template <class T>
+Index add_columns(const Members& support, const Gram<T>& gram, const std::vector<Index>& points,
+                  std::vector<double>& sums) {
   const Index n = static_cast<Index>(points.size());
   if (n == 0 || support.size() == 0) return 0;
   const std::unique_ptr<ColumnSet> columns = gram.make_columns(std::min(n, kColumnsAtOnce));
@@ -105,7 +108,8 @@ Index symmetric_sums(const Members& members, const Gram<double>& gram, int threa
 // equality.
 std::vector<Index> relevant_variables(const DualProblem& problem, const std::vector<double>& beta,
                                       const std::vector<Index>& candidates,
-                                      const ApproximateGradient& approximate,
+                                      const std::vector<double>& values,
+                                      const std::vector<double>& errors,
                                       const std::vector<Index>& known,
                                       const std::vector<double>& F) {
   double up = kInf, low = -kInf, sum = 0.0;
@@ -125,7 +129,7 @@ std::vector<Index> relevant_variables(const DualProblem& problem, const std::vec
   for (const Index k : candidates) {
     const bool may_increase = beta[k]<problem.upper[k], may_decrease = beta[k]> problem.lower[k];
     if (!may_increase && !may_decrease) continue;
-    const double F_k = approximate.values[k], error = approximate.errors[k];
+    const double F_k = values[k], error = errors[k];
     if (!(may_increase ? F_k - error > ceiling : F_k + error < floor)) found.push_back(k);
   }
   return found;
@@ -165,8 +169,16 @@ Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta
     F_out[k] = sums[s] + separable_part(problem, beta, k);
   }
 
-  if (approximate != nullptr)
-    others = relevant_variables(problem, beta, others, *approximate, first.variables, F_out);
+  if (approximate != nullptr) {
+    const std::vector<double>& values_of = approximate->values;
+    others = relevant_variables(problem, beta, others, values_of, approximate->errors,
+                                first.variables, F_out);
+    if (approximate->tighten && static_cast<Index>(others.size()) * n_support > kWorthTightening) {
+      std::vector<double> errors = approximate->errors;
+      approximate->tighten(others, errors);
+      others = relevant_variables(problem, beta, others, values_of, errors, first.variables, F_out);
+    }
+  }
   std::vector<Index> points;
   for (const Index k : others) points.push_back(problem.points[k]);
   sums.assign(others.size(), 0.0);
@@ -174,6 +186,33 @@ Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta
   for (std::size_t c = 0; c < others.size(); ++c)
     F_out[others[c]] = sums[c] + separable_part(problem, beta, others[c]);
   return values;
+}
+
+void tighten_errors(const DualProblem& problem, const std::vector<double>& beta,
+                    const Gram<float>& gram, const ValueError& value_error, double rounding,
+                    const std::vector<Index>& variables, std::vector<double>& errors) {
+  constexpr double kLargestRelative = 0.02;  // see ValueError
+  Members support;
+  double worst = 0.0;
+  for (Index k = 0; k < problem.size(); ++k) {
+    if (beta[k] == 0.0) continue;
+    support.add(problem, beta, k);
+    support.coef.back() = std::fabs(beta[k]);
+    worst = std::max(worst, value_error.by_point[problem.points[k]]);
+  }
+  std::vector<Index> points;
+  for (const Index k : variables) points.push_back(problem.points[k]);
+  std::vector<double> sums(variables.size(), 0.0);
+  add_columns(support, gram, points, sums);
+  double total = 0.0;
+  for (const double modulus : support.coef) total += modulus;
+  const double tiny = 1e-37 * total;  // values below the range of float32
+  for (std::size_t c = 0; c < variables.size(); ++c) {
+    const double error = value_error.constant + worst + value_error.by_point[points[c]];
+    if (error > kLargestRelative) continue;
+    double& known = errors[variables[c]];
+    known = std::min(known, 1.02 * error * sums[c] + rounding + tiny);
+  }
 }
 
 void exact_linear_gradient(const DualProblem& problem, const std::vector<double>& beta,

@@ -7,10 +7,12 @@
 //                violation, to the duality gap or to the bias. An approximate F with a proven error
 //                bound shows which variables are satisfied for certain; those keep their
 //                approximate value. (The objective does depend on F at the support: where the
-//                support is large it is as accurate as the approximate values, about 1e-7 of it.)
+//                support is large it is as accurate as the approximate values, better than 1e-6 of
+//                it.)
 // The order of summation is fixed by the problem alone, so threads do not change a bit.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "kfu/dual.h"
@@ -22,7 +24,16 @@ namespace kfu {
 struct ApproximateGradient {
   std::vector<double> values;
   std::vector<double> errors;
+  /// Lowers the errors of some variables at the price of their float32 values, or is empty.
+  std::function<void(const std::vector<Index>& variables, std::vector<double>& errors)> tighten;
 };
+
+/// min(errors[k], a bound on |(K₃₂ − K)β| at k that weighs the error of each value by the value
+/// itself: (constant + e_j + e_k) · 1.02 Σ_j |β_j| K₃₂(j, k)) for the given variables. `rounding`
+/// is what the sums themselves may be off.
+void tighten_errors(const DualProblem& problem, const std::vector<double>& beta,
+                    const Gram<float>& gram, const ValueError& value_error, double rounding,
+                    const std::vector<Index>& variables, std::vector<double>& errors);
 
 /// F by rows of K. With `approximate` (may be null), variables proven irrelevant keep their
 /// approximate value. Returns the number of kernel values computed.
