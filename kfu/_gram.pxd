@@ -75,6 +75,8 @@ cdef extern from "kfu/gram.h" namespace "kfu" nogil:
         double constant
         vector[double] by_point
 
+    double sum_error(double error, double weighed, double total)
+
     cdef cppclass CGram "kfu::Gram"[T]:
         Index size()
         Simd simd()

@@ -172,10 +172,6 @@ cdef void run_sums(const CGram[Value]& gram, const int64_t[::1] points,
                                           columns, 0, n_columns, &sums[0, 0], sums.shape[1], NULL)
 
 
-# Of a kernel value, up to which kfu::ValueError is a relative bound.
-LARGEST_RELATIVE_ERROR = 0.02
-
-
 cdef class Gram:
     """The kernel matrix of the points X: K(i, j) for i, j rows of X, or of X and another set.
 
@@ -340,20 +336,19 @@ cdef class Gram:
         cdef ValueError_ of_columns = self.single.get().value_error_of(dereference(columns))
         sums = np.zeros((2, columns.get().size()))
         run_sums[float](dereference(self.single), indices, outputs, dereference(columns), sums)
-        errors = np.empty(columns.get().size())
-        cdef double[::1] view = errors
+        cdef const double[::1] weighed = sums[1]
+        bounds = np.empty(columns.get().size())
+        cdef double[::1] view = bounds
         cdef Index k
-        cdef double worst = of_points.constant
+        cdef double worst = 0.0
+        cdef double total = moduli.sum()
         for k in range(<Index>of_points.by_point.size()):
-            worst = max(worst, of_points.constant + of_points.by_point[k])
-        for k in range(errors.shape[0]):
-            view[k] = worst + of_columns.by_point[k]
-        # Relative to the values while that is proven; else all that is known is 0 <= K <= 1.
-        # 1e-12: rounding of the float64 sums; 1e-37: values below the range of float32.
-        total = moduli.sum()
-        with np.errstate(invalid="ignore"):  # norms beyond float32: NaN, which proves nothing
-            proven = (1.02 * errors + 1e-12) * sums[1] + 1e-37 * total
-        return sums[0], np.where(errors <= LARGEST_RELATIVE_ERROR, proven, 1.01 * total)
+            worst = max(worst, of_points.by_point[k])
+        worst += of_points.constant
+        for k in range(bounds.shape[0]):
+            view[k] = sum_error(worst + of_columns.by_point[k], weighed[k], total)
+            view[k] += 1e-12 * weighed[k]  # rounding of the float64 sums
+        return sums[0], bounds
 
     def derivative(self, rows, cols, parameter):
         """∂K(rows, cols)/∂log(parameter); names as in `kernel.parameters()`."""

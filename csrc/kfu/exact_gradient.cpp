@@ -191,7 +191,6 @@ Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta
 void tighten_errors(const DualProblem& problem, const std::vector<double>& beta,
                     const Gram<float>& gram, const ValueError& value_error, double rounding,
                     const std::vector<Index>& variables, std::vector<double>& errors) {
-  constexpr double kLargestRelative = 0.02;  // see ValueError
   Members support;
   double worst = 0.0;
   for (Index k = 0; k < problem.size(); ++k) {
@@ -206,12 +205,10 @@ void tighten_errors(const DualProblem& problem, const std::vector<double>& beta,
   add_columns(support, gram, points, sums);
   double total = 0.0;
   for (const double modulus : support.coef) total += modulus;
-  const double tiny = 1e-37 * total;  // values below the range of float32
   for (std::size_t c = 0; c < variables.size(); ++c) {
     const double error = value_error.constant + worst + value_error.by_point[points[c]];
-    if (error > kLargestRelative) continue;
     double& known = errors[variables[c]];
-    known = std::min(known, 1.02 * error * sums[c] + rounding + tiny);
+    known = std::min(known, sum_error(error, sums[c], total) + rounding);
   }
 }
 

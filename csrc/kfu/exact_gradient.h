@@ -28,9 +28,9 @@ struct ApproximateGradient {
   std::function<void(const std::vector<Index>& variables, std::vector<double>& errors)> tighten;
 };
 
-/// min(errors[k], a bound on |(K₃₂ − K)β| at k that weighs the error of each value by the value
-/// itself: (constant + e_j + e_k) · 1.02 Σ_j |β_j| K₃₂(j, k)) for the given variables. `rounding`
-/// is what the sums themselves may be off.
+/// Lowers errors[k] of the given variables to the bound on |(K₃₂ − K)β| at k that weighs the error
+/// of each value by the value itself (sum_error in gram.h), where that is smaller. `rounding` is
+/// what the maintained sums themselves may be off.
 void tighten_errors(const DualProblem& problem, const std::vector<double>& beta,
                     const Gram<float>& gram, const ValueError& value_error, double rounding,
                     const std::vector<Index>& variables, std::vector<double>& errors);

@@ -41,6 +41,16 @@ struct ValueError {
   std::vector<double> by_point;
 };
 
+/// How far Σ coef_j · value_j may be from Σ coef_j · K_j, for float32 values of a kernel in [0, 1]
+/// that each have an error of at most `error` (e above): `weighed` is Σ |coef_j| · value_j and
+/// `total` is Σ |coef_j|. Where errors are too large to be relative, all that is known is 0 ≤ K
+/// ≤ 1.
+inline double sum_error(double error, double weighed, double total) {
+  constexpr double below_range = 1e-37;  // values that float32 does not have
+  if (!(error <= 0.02)) return 1.01 * total;
+  return 1.02 * error * weighed + below_range * total;
+}
+
 /// Values of type T (float or double) of one kernel over one data set.
 template <class T>
 class Gram {

@@ -7,7 +7,7 @@
 // for
 //           the most violating outside it. Room: 35% of the chunk. (The original's room, chunk −
 //           unbounded − 200 but at least 100, is too much when unbounded variables are few and too
-//           little when they crowd the chunk: 12,000 of them took 700 rounds instead of 40. Where
+//           little when they crowd the chunk: 12,000 of them took 700 rounds instead of 140. Where
 //           room runs out, the unbounded variables longest in the chunk leave.) F is maintained for
 //           every active variable, so the priority queue of the original, whose entries go stale
 //           until looked at, is here an exact partial ordering, and its look-ahead has nothing left
