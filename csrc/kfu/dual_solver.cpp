@@ -11,6 +11,8 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kCrowded = 0.7;       // part of unbounded variables at which the chunk grows
+constexpr double kFits = 0.9;          // ... if all of them, at most this part, then have room
+constexpr Index kFirstGrowth = 6;      // rounds after which their number means something
 constexpr Index kLargestChunk = 2048;  // of those chosen here; a caller may ask for more
 constexpr double kSquareShare = 0.5;   // of the cache budget, at most, for the square tier
 constexpr Index kLeastChunk = 16;
@@ -216,11 +218,15 @@ template <class T>
 void DualSolver<T>::grow_chunk_if_crowded() {
   const Index capacity = square_tier_->capacity();
   if (settings_.chunk > 0 || !selector_.adapts() || capacity >= std::min(n_, kLargestChunk)) return;
-  Index crowd = 0;
-  for (const Index k : chunk_) crowd += is_free(k);
-  if (crowd <= kCrowded * static_cast<double>(capacity)) return;
+  if (info_.rounds < kFirstGrowth) return;
   const Index larger = std::min(2 * capacity, largest_chunk());
-  if (larger > capacity + capacity / 4) build_tiers(larger);
+  if (larger <= capacity + capacity / 4) return;
+  Index crowd = 0, unbounded = 0;
+  for (const Index k : chunk_) crowd += is_free(k);
+  for (Index k = 0; k < n_active_; ++k) unbounded += is_free(k);
+  const bool is_crowded = static_cast<double>(crowd) > kCrowded * static_cast<double>(capacity);
+  const bool would_fit = static_cast<double>(unbounded) <= kFits * static_cast<double>(larger);
+  if (is_crowded && would_fit) build_tiers(larger);
 }
 
 template <class T>
