@@ -18,6 +18,8 @@ cdef extern from "kfu/dual.h" namespace "kfu" nogil:
         vector[double] lower
         vector[double] upper
         vector[double] ridge
+        vector[double] kink
+        vector[char] group
         vector[int64_t] points
         cbool has_equality
 
@@ -80,6 +82,7 @@ cdef extern from "kfu/certificate.h" namespace "kfu" nogil:
         double bias_std
         double bias_low
         double bias_high
+        double margin
         int64_t n_sv
         int64_t n_usv
 
@@ -140,10 +143,19 @@ cdef vector[int64_t] indices(object values):
     return out
 
 
+cdef vector[char] chars(object values):
+    cdef const signed char[::1] view = np.ascontiguousarray(values, dtype=np.int8)
+    cdef vector[char] out
+    out.resize(view.shape[0])
+    if view.shape[0]:
+        memcpy(out.data(), &view[0], view.shape[0])
+    return out
+
+
 cdef class DualRun:
     """One run of the certified solver on one dual problem, driven round by round.
 
-    `linear`, `lower`, `upper`, `ridge` and `beta` are in the signed form of csrc/kfu/dual.h; `points`
+    `linear`, `lower`, `upper`, `ridge`, `kink` and `beta` are in the signed form of csrc/kfu/dual.h; `points`
     gives the row of X behind each variable. `options` holds working_set, pair, precision, tolerance,
     cache_bytes, chunk, threads, shrinking, max_iterations, simd.
     """
@@ -161,6 +173,10 @@ cdef class DualRun:
         problem.upper = doubles(arrays["upper"])
         if arrays.get("ridge") is not None:
             problem.ridge = doubles(arrays["ridge"])
+        if arrays.get("kink") is not None:
+            problem.kink = doubles(arrays["kink"])
+        if arrays.get("group") is not None:
+            problem.group = chars(arrays["group"])
         problem.points = indices(arrays["points"])
         problem.has_equality = arrays["has_equality"]
         cdef vector[double] beta = doubles(arrays["beta"])
@@ -196,6 +212,7 @@ cdef class DualRun:
             "objective": c.objective, "duality_gap": c.duality_gap, "kkt_gap": c.kkt_gap,
             "kkt_violation": c.kkt_violation, "bias": c.bias, "bias_std": c.bias_std,
             "bias_interval": (c.bias_low, c.bias_high), "n_sv": c.n_sv, "n_usv": c.n_usv,
+            "margin": c.margin,
         }
 
     def beta(self):

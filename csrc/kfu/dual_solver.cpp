@@ -44,6 +44,7 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       n_(problem.size()),
       n_active_(n_),
       has_equality_(problem.has_equality),
+      n_groups_(problem.n_groups()),
       displace_(settings.working_set == WorkingSetRule::svmfu ? Displace::settled_only
                                                               : Displace::any),
       variable_(n_),
@@ -55,7 +56,9 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       upper_(problem.upper),
       linear_(problem.linear),
       ridge_(problem.ridge.empty() ? std::vector<double>(n_, 0.0) : problem.ridge),
+      kink_(problem.kink.empty() ? std::vector<double>(n_, 0.0) : problem.kink),
       diagonal_(n_),
+      group_(problem.group.empty() ? std::vector<char>(n_, 0) : problem.group),
       settled_rounds_(n_, 0),
       is_free_(n_),
       map_(std::move(linear)),
@@ -158,32 +161,30 @@ void DualSolver<T>::initialise_gradient(const std::vector<double>* gradient) {
 }
 
 template <class T>
-double DualSolver<T>::gap_of(const Extremes& ends) const {
-  if (has_equality_) return ends.up < 0 || ends.low < 0 ? 0.0 : ends.low_value - ends.up_value;
-  return std::max({0.0, -ends.up_value, ends.low_value});
-}
-
-template <class T>
-Extremes DualSolver<T>::scan() const {
-  Extremes ends{kInf, -kInf, -1, -1};
+GroupEnds DualSolver<T>::scan() const {
+  GroupEnds found;
+  for (Extremes& ends : found.of) ends = {kInf, -kInf, -1, -1};
   for (Index k = 0; k < n_active_; ++k) {
-    if (beta_[k] < upper_[k] && F_[k] < ends.up_value) ends.up_value = F_[k], ends.up = k;
-    if (beta_[k] > lower_[k] && F_[k] > ends.low_value) ends.low_value = F_[k], ends.low = k;
+    Extremes& ends = found.of[static_cast<int>(group_[k])];
+    const double up = up_slope(F_[k], beta_[k], kink_[k]);
+    const double low = low_slope(F_[k], beta_[k], kink_[k]);
+    if (beta_[k] < upper_[k] && up < ends.up_value) ends.up_value = up, ends.up = k;
+    if (beta_[k] > lower_[k] && low > ends.low_value) ends.low_value = low, ends.low = k;
   }
-  return ends;
+  return found;
 }
 
 template <class T>
 Status DualSolver<T>::round() {
   LapClock clock;
-  Extremes ends = scan();
-  info_.gap = gap_of(ends);
+  GroupEnds ends = scan();
+  info_.gap = ends.gap(n_groups_, has_equality_);
   if (info_.gap <= settings_.tolerance && n_active_ < n_) {
     clock.lap(info_.seconds_selection);
     unshrink();
     clock.lap(info_.seconds_gradient);
     ends = scan();
-    info_.gap = gap_of(ends);
+    info_.gap = ends.gap(n_groups_, has_equality_);
   }
   if (info_.gap <= settings_.tolerance) return Status::optimal;
   const Index limit = settings_.max_iterations > 0 ? settings_.max_iterations
@@ -204,10 +205,11 @@ Status DualSolver<T>::round() {
                                     : std::max(0.5 * settings_.tolerance, kInnerGap * info_.gap);
   const Index steps = std::min(
       allowed, kInnerStepsPerSlot * std::max<Index>(static_cast<Index>(chunk_.size()), 100));
-  const double shift = has_equality_ ? 0.5 * (ends.up_value + ends.low_value) : 0.0;
+  Shift shift{};
+  for (int g = 0; g < n_groups_; ++g) shift.of[g] = ends.threshold(g, has_equality_);
   Index moved = 0;
   if (may_use_float(inner)) moved = solve_chunk(quick_smo_, inner, steps, shift);
-  if (moved == 0) moved = solve_chunk(smo_, inner, steps, 0.0);
+  if (moved == 0) moved = solve_chunk(smo_, inner, steps, Shift{});
   info_.kernel_evaluations =
       full_row_evaluations_ + past_square_evaluations_ + square_tier_->evaluations();
   info_.n_active = n_active_;
@@ -230,12 +232,15 @@ void DualSolver<T>::grow_chunk_if_crowded() {
 }
 
 template <class T>
-std::vector<Index> DualSolver<T>::edit_chunk(const Extremes& ends) {
+std::vector<Index> DualSolver<T>::edit_chunk(const GroupEnds& ends) {
   const WorkingSetView view{n_active_,
                             F_.data(),
                             beta_.data(),
                             lower_.data(),
                             upper_.data(),
+                            kink_.data(),
+                            group_.data(),
+                            n_groups_,
                             has_equality_,
                             ends,
                             settings_.tolerance,
@@ -293,7 +298,7 @@ bool DualSolver<T>::may_use_float(double inner) const {
 
 template <class T>
 template <class G>
-Index DualSolver<T>::solve_chunk(Smo<T, G>& smo, double inner, Index steps, double shift) {
+Index DualSolver<T>::solve_chunk(Smo<T, G>& smo, double inner, Index steps, const Shift& shift) {
   LapClock clock;
   LocalProblem<T, G> local;
   load_chunk(local, shift);
@@ -309,11 +314,13 @@ Index DualSolver<T>::solve_chunk(Smo<T, G>& smo, double inner, Index steps, doub
 
 template <class T>
 template <class G>
-void DualSolver<T>::load_chunk(LocalProblem<T, G>& local, double shift) const {
-  local.resize(static_cast<Index>(chunk_.size()));
+void DualSolver<T>::load_chunk(LocalProblem<T, G>& local, const Shift& shift) const {
+  local.resize(static_cast<Index>(chunk_.size()), n_groups_);
   for (Index s = 0; s < local.m; ++s) {
     const Index k = chunk_[s];
-    local.F[s] = static_cast<G>(F_[k] - shift);
+    local.F[s] = static_cast<G>(F_[k] - shift.of[static_cast<int>(group_[k])]);
+    local.kink[s] = kink_[k];
+    local.group[s] = group_[k];
     local.beta[s] = beta_[k];
     local.lower[s] = lower_[k];
     local.upper[s] = upper_[k];

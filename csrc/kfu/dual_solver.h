@@ -73,6 +73,10 @@ class DualSolver final : public OuterLoop {
     std::vector<double> beta;
   };
 
+  struct Shift {  // what a subproblem's F is less than F_, by group
+    double of[kMostGroups];
+  };
+
   struct Extension {  // kept rows that lack the last columns
     std::vector<Index> points;
     std::vector<double> delta;
@@ -84,16 +88,15 @@ class DualSolver final : public OuterLoop {
   Index largest_chunk() const;
   void build_tiers(Index capacity);
   void grow_chunk_if_crowded();
-  Extremes scan() const;
-  double gap_of(const Extremes& ends) const;
+  GroupEnds scan() const;
   /// Returns the slots that got a new variable.
-  std::vector<Index> edit_chunk(const Extremes& ends);
+  std::vector<Index> edit_chunk(const GroupEnds& ends);
   void prepare_rows(const std::vector<Index>& entered);
   bool may_use_float(double inner) const;
   template <class G>
-  Index solve_chunk(Smo<T, G>& smo, double inner, Index steps, double shift);
+  Index solve_chunk(Smo<T, G>& smo, double inner, Index steps, const Shift& shift);
   template <class G>
-  void load_chunk(LocalProblem<T, G>& local, double shift) const;
+  void load_chunk(LocalProblem<T, G>& local, const Shift& shift) const;
   template <class G>
   Index store_chunk(const LocalProblem<T, G>& local);
   void update_gradient(const std::vector<Index>& places, const std::vector<double>& delta);
@@ -101,20 +104,22 @@ class DualSolver final : public OuterLoop {
                      Index first, Index last);
   void extend_kept_rows(const Extension& part, Index valid);
   void recompute_linear_gradient();
-  void shrink_settled(const Extremes& ends);
+  void shrink_settled(const GroupEnds& ends);
   void apply_order(const std::vector<Index>& order);
   void unshrink();
-  bool is_free(Index k) const { return beta_[k] > lower_[k] && beta_[k] < upper_[k]; }
+  bool is_free(Index k) const { return is_unbounded(beta_[k], lower_[k], upper_[k], kink_[k]); }
   bool covers_all() const { return static_cast<Index>(chunk_.size()) == n_; }
 
   const Gram<T>& gram_;
   SolverSettings settings_;
   Index n_, n_active_;
   bool has_equality_;
+  int n_groups_;
   Displace displace_;
   // By place.
   std::vector<Index> variable_, point_, slot_of_;
-  std::vector<double> F_, beta_, lower_, upper_, linear_, ridge_, diagonal_;
+  std::vector<double> F_, beta_, lower_, upper_, linear_, ridge_, kink_, diagonal_;
+  std::vector<char> group_;
   std::vector<int> settled_rounds_;
   // By variable.
   std::vector<char> is_free_;

@@ -21,15 +21,16 @@ void permute(std::vector<V>& values, const std::vector<Index>& order) {
 // A variable at a bound that no other could pair with is settled. Those settled for kSettledRounds
 // rounds leave, if they are many enough to pay for the reordering.
 template <class T>
-void DualSolver<T>::shrink_settled(const Extremes& ends) {
+void DualSolver<T>::shrink_settled(const GroupEnds& ends) {
   if (n_active_ <= 2 * square_tier_->capacity()) return;
   Index leaving = 0;
   for (Index k = 0; k < n_active_; ++k) {
     const bool up = beta_[k]<upper_[k], down = beta_[k]> lower_[k];
-    const double theta_up = has_equality_ ? ends.up_value : 0.0;
-    const double theta_low = has_equality_ ? ends.low_value : 0.0;
-    const bool settled =
-        (!up && !down) || (up && !down && F_[k] > theta_low) || (down && !up && F_[k] < theta_up);
+    const Extremes& own = ends.of[static_cast<int>(group_[k])];
+    const double theta_up = has_equality_ ? own.up_value : 0.0;
+    const double theta_low = has_equality_ ? own.low_value : 0.0;
+    const bool settled = !is_free(k) && (!up || up_slope(F_[k], beta_[k], kink_[k]) > theta_low) &&
+                         (!down || low_slope(F_[k], beta_[k], kink_[k]) < theta_up);
     settled_rounds_[k] = settled ? settled_rounds_[k] + 1 : 0;
     leaving += settled_rounds_[k] >= kSettledRounds && slot_of_[k] < 0;
   }
@@ -61,6 +62,8 @@ void DualSolver<T>::apply_order(const std::vector<Index>& order) {
   permute(upper_, order);
   permute(linear_, order);
   permute(ridge_, order);
+  permute(kink_, order);
+  permute(group_, order);
   permute(diagonal_, order);
   permute(settled_rounds_, order);
   for (std::size_t k = 0; k < order.size(); ++k)
@@ -96,8 +99,8 @@ void DualSolver<T>::unshrink() {
   shrunk_.clear();
 }
 
-template void DualSolver<float>::shrink_settled(const Extremes&);
-template void DualSolver<double>::shrink_settled(const Extremes&);
+template void DualSolver<float>::shrink_settled(const GroupEnds&);
+template void DualSolver<double>::shrink_settled(const GroupEnds&);
 template void DualSolver<float>::apply_order(const std::vector<Index>&);
 template void DualSolver<double>::apply_order(const std::vector<Index>&);
 template void DualSolver<float>::unshrink();

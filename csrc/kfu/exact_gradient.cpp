@@ -34,7 +34,7 @@ struct Members {
 };
 
 bool is_unbounded(const DualProblem& problem, const std::vector<double>& beta, Index k) {
-  return beta[k] > problem.lower[k] && beta[k] < problem.upper[k];
+  return kfu::is_unbounded(beta[k], problem.lower[k], problem.upper[k], problem.kink_of(k));
 }
 
 double separable_part(const DualProblem& problem, const std::vector<double>& beta, Index k) {
@@ -112,25 +112,35 @@ std::vector<Index> relevant_variables(const DualProblem& problem, const std::vec
                                       const std::vector<double>& errors,
                                       const std::vector<Index>& known,
                                       const std::vector<double>& F) {
-  double up = kInf, low = -kInf, sum = 0.0;
-  Index n_free = 0;
+  struct Side {
+    double up = kInf, low = -kInf, sum = 0.0;
+    Index n_free = 0;
+    double ceiling = 0.0, floor = 0.0;
+  } sides[kMostGroups];
   for (const Index k : known) {
-    if (beta[k] < problem.upper[k]) up = std::min(up, F[k]);
-    if (beta[k] > problem.lower[k]) low = std::max(low, F[k]);
-    if (is_unbounded(problem, beta, k)) sum += F[k], ++n_free;
+    Side& side = sides[problem.group_of(k)];
+    const double up = up_slope(F[k], beta[k], problem.kink_of(k));
+    const double low = low_slope(F[k], beta[k], problem.kink_of(k));
+    if (beta[k] < problem.upper[k]) side.up = std::min(side.up, up);
+    if (beta[k] > problem.lower[k]) side.low = std::max(side.low, low);
+    if (is_unbounded(problem, beta, k)) side.sum += up, ++side.n_free;
   }
-  const bool decides_all = problem.has_equality && n_free == 0;
-  if (decides_all) return candidates;
-  // Beyond these a variable can neither be an end of the gap nor on the wrong side of θ.
-  const double theta = problem.has_equality ? sum / static_cast<double>(n_free) : 0.0;
-  const double ceiling = problem.has_equality ? std::max(low, theta) : 0.0;
-  const double floor = problem.has_equality ? std::min(up, theta) : 0.0;
+  for (int g = 0; g < problem.n_groups() && problem.has_equality; ++g) {
+    Side& side = sides[g];
+    if (side.n_free == 0) return candidates;
+    // Beyond these a variable can neither be an end of the gap nor on the wrong side of θ.
+    const double theta = side.sum / static_cast<double>(side.n_free);
+    side.ceiling = std::max(side.low, theta);
+    side.floor = std::min(side.up, theta);
+  }
   std::vector<Index> found;
   for (const Index k : candidates) {
-    const bool may_increase = beta[k]<problem.upper[k], may_decrease = beta[k]> problem.lower[k];
-    if (!may_increase && !may_decrease) continue;
-    const double F_k = values[k], error = errors[k];
-    if (!(may_increase ? F_k - error > ceiling : F_k + error < floor)) found.push_back(k);
+    const Side& side = sides[problem.group_of(k)];
+    const double up = up_slope(values[k], beta[k], problem.kink_of(k)) - errors[k];
+    const double low = low_slope(values[k], beta[k], problem.kink_of(k)) + errors[k];
+    const bool up_matters = beta[k] < problem.upper[k] && !(up > side.ceiling);
+    const bool low_matters = beta[k] > problem.lower[k] && !(low < side.floor);
+    if (up_matters || low_matters) found.push_back(k);
   }
   return found;
 }

@@ -55,22 +55,28 @@ class GatheredRows final : public BlockRows<T> {
 }  // namespace
 
 template <class T, class G>
-void LocalProblem<T, G>::resize(Index size) {
+void LocalProblem<T, G>::resize(Index size, int groups) {
   m = size;
+  n_groups = groups;
   const std::size_t length = static_cast<std::size_t>(padded(size));
   F.assign(length, G(0));
   beta.assign(length, 0.0);
   lower.assign(length, 0.0);
   upper.assign(length, 0.0);
-  up_mask.assign(length, static_cast<G>(kInf));
-  low_mask.assign(length, static_cast<G>(-kInf));
+  kink.assign(length, 0.0);
+  group.assign(length, 0);
+  for (int g = 0; g < n_groups; ++g) {
+    up_mask[g].assign(length, static_cast<G>(kInf));
+    low_mask[g].assign(length, static_cast<G>(-kInf));
+  }
   diagonal.assign(length, T(1));
 }
 
 template <class T, class G>
 void LocalProblem<T, G>::update_mask(Index k) {
-  up_mask[k] = static_cast<G>(beta[k] < upper[k] ? 0.0 : kInf);
-  low_mask[k] = static_cast<G>(beta[k] > lower[k] ? 0.0 : -kInf);
+  const int g = group[k];
+  up_mask[g][k] = static_cast<G>(beta[k] < upper[k] ? up_slope(0.0, beta[k], kink[k]) : kInf);
+  low_mask[g][k] = static_cast<G>(beta[k] > lower[k] ? low_slope(0.0, beta[k], kink[k]) : -kInf);
 }
 
 template <class T, class G>
@@ -85,18 +91,31 @@ SmoResult Smo<T, G>::solve(LocalProblem<T, G>& p, BlockRows<T>& rows, double tol
 }
 
 template <class T, class G>
-double Smo<T, G>::gap_of(const Extremes& ends) const {
-  if (has_equality_) return ends.up < 0 || ends.low < 0 ? 0.0 : ends.low_value - ends.up_value;
-  return std::max({0.0, -ends.up_value, ends.low_value});
+GroupEnds Smo<T, G>::scan(const LocalProblem<T, G>& p) const {
+  GroupEnds ends;
+  for (int g = 0; g < p.n_groups; ++g)
+    ends.of[g] = loops_.scan(p.F.data(), p.up_mask[g].data(), p.low_mask[g].data(), padded(p.m));
+  return ends;
+}
+
+template <class T, class G>
+GroupEnds Smo<T, G>::step_and_scan(LocalProblem<T, G>& p, const T* row_i, const T* row_j,
+                                   double t) const {
+  GroupEnds ends;
+  ends.of[0] = loops_.step_and_scan(p.F.data(), row_i, row_j, t, p.up_mask[0].data(),
+                                    p.low_mask[0].data(), padded(p.m));
+  for (int g = 1; g < p.n_groups; ++g)
+    ends.of[g] = loops_.scan(p.F.data(), p.up_mask[g].data(), p.low_mask[g].data(), padded(p.m));
+  return ends;
 }
 
 template <class T, class G>
 SmoResult Smo<T, G>::iterate(LocalProblem<T, G>& p, BlockRows<T>& rows, double tolerance,
                              Index max_iterations, bool may_reduce) {
   SmoResult result;
-  Extremes ends = loops_.scan(p.F.data(), p.up_mask.data(), p.low_mask.data(), padded(p.m));
+  GroupEnds ends = scan(p);
   Index unbounded_steps = 0;
-  while (gap_of(ends) > tolerance && result.iterations < max_iterations) {
+  while (ends.gap(p.n_groups, has_equality_) > tolerance && result.iterations < max_iterations) {
     const Step step = has_equality_ ? pair_step(p, rows, ends) : single_step(p, rows, ends);
     if (!step.moved) break;
     ++result.iterations;
@@ -105,31 +124,29 @@ SmoResult Smo<T, G>::iterate(LocalProblem<T, G>& p, BlockRows<T>& rows, double t
       const SmoResult inner = reduced(p, rows, tolerance, max_iterations - result.iterations);
       result.iterations += inner.iterations;
       result.reductions += inner.reductions;
-      if (inner.iterations > 0)
-        ends = loops_.scan(p.F.data(), p.up_mask.data(), p.low_mask.data(), padded(p.m));
+      if (inner.iterations > 0) ends = scan(p);
       unbounded_steps = 0;
     }
   }
-  result.gap = gap_of(ends);
+  result.gap = ends.gap(p.n_groups, has_equality_);
   return result;
 }
 
 // The row of k. When it has to be computed, the most violating variables still without a row are
 // computed with it: the panel kernels work on several rows for little more than the cost of one.
 template <class T, class G>
-const T* Smo<T, G>::row(LocalProblem<T, G>& p, BlockRows<T>& rows, Index k, const Extremes& ends) {
+const T* Smo<T, G>::row(LocalProblem<T, G>& p, BlockRows<T>& rows, Index k, const GroupEnds& ends) {
   if (rows.has(k)) return rows.get(k);
   const Index extra = rows.batch() - 1;
   candidates_.assign(1, k);
   if (extra > 0) {
-    const double middle = has_equality_ ? 0.5 * (ends.up_value + ends.low_value) : 0.0;
+    double middle[kMostGroups];
+    for (int g = 0; g < p.n_groups; ++g) middle[g] = ends.threshold(g, has_equality_);
     ranked_.clear();
     for (Index l = 0; l < p.m; ++l) {
       if (l == k || rows.has(l)) continue;
-      double violation = -kInf;
-      const double F = static_cast<double>(p.F[l]);
-      if (p.up_mask[l] == G(0)) violation = middle - F;
-      if (p.low_mask[l] == G(0)) violation = std::max(violation, F - middle);
+      const double theta = middle[p.group[l]];  // a direction that is closed violates by −inf
+      const double violation = std::max(theta - p.up_F(l), p.low_F(l) - theta);
       if (violation > 0.0) ranked_.emplace_back(-violation, l);
     }
     const Index count = std::min<Index>(extra, static_cast<Index>(ranked_.size()));
@@ -142,53 +159,58 @@ const T* Smo<T, G>::row(LocalProblem<T, G>& p, BlockRows<T>& rows, Index k, cons
 
 template <class T, class G>
 typename Smo<T, G>::Step Smo<T, G>::pair_step(LocalProblem<T, G>& p, BlockRows<T>& rows,
-                                              Extremes& ends) {
-  const Index i = ends.up;
+                                              GroupEnds& ends) {
+  int g = 0;
+  for (int other = 1; other < p.n_groups; ++other)
+    if (pair_gap(ends.of[other]) > pair_gap(ends.of[g])) g = other;
+  const Index i = ends.of[g].up;
   const T* row_i = row(p, rows, i, ends);
-  Index j = ends.low;
+  Index j = ends.of[g].low;
   if (pair_ == PairRule::second_order) {
-    const Index second =
-        loops_.select_second(p.F.data(), row_i, p.diagonal.data(), p.F[i], p.diagonal[i],
-                             p.low_mask.data(), curvature_floor(p.diagonal[i]), padded(p.m));
+    const Index second = loops_.select_second(
+        p.F.data(), row_i, p.diagonal.data(), p.F[i] + p.up_mask[g][i], p.diagonal[i],
+        p.low_mask[g].data(), curvature_floor(p.diagonal[i]), padded(p.m));
     if (second >= 0) j = second;
   }
   const T* row_j = row(p, rows, j, ends);
   const double eta = static_cast<double>(p.diagonal[i]) + static_cast<double>(p.diagonal[j]) -
                      2.0 * static_cast<double>(row_i[j]);
-  const double room_i = p.upper[i] - p.beta[i], room_j = p.beta[j] - p.lower[j];
+  const double end_i = piece_end_up(p.beta[i], p.upper[i], p.kink[i]);
+  const double end_j = piece_end_down(p.beta[j], p.lower[j], p.kink[j]);
+  const double room_i = end_i - p.beta[i], room_j = p.beta[j] - end_j;
   const T floor = curvature_floor(std::max(p.diagonal[i], p.diagonal[j]));
-  double t = static_cast<double>(p.F[j] - p.F[i]) / std::max(eta, static_cast<double>(floor));
+  double t = (p.low_F(j) - p.up_F(i)) / std::max(eta, static_cast<double>(floor));
   t = std::min({t, room_i, room_j});
   Step step;
   step.stayed_free = p.is_free(i) && p.is_free(j);
   const double old_i = p.beta[i], old_j = p.beta[j];
-  p.beta[i] = t == room_i ? p.upper[i] : old_i + t;
-  p.beta[j] = t == room_j ? p.lower[j] : old_j - t;
+  p.beta[i] = t == room_i ? end_i : old_i + t;
+  p.beta[j] = t == room_j ? end_j : old_j - t;
   step.moved = p.beta[i] != old_i || p.beta[j] != old_j;
   p.update_mask(i);
   p.update_mask(j);
-  ends = loops_.step_and_scan(p.F.data(), row_i, row_j, t, p.up_mask.data(), p.low_mask.data(),
-                              padded(p.m));
+  ends = step_and_scan(p, row_i, row_j, t);
   return step;
 }
 
 template <class T, class G>
 typename Smo<T, G>::Step Smo<T, G>::single_step(LocalProblem<T, G>& p, BlockRows<T>& rows,
-                                                Extremes& ends) {
-  const bool increase = -ends.up_value >= ends.low_value;
-  const Index k = increase ? ends.up : ends.low;
+                                                GroupEnds& ends) {
+  const bool increase = -ends.of[0].up_value >= ends.of[0].low_value;
+  const Index k = increase ? ends.of[0].up : ends.of[0].low;
   const T* row_k = row(p, rows, k, ends);
   const double curvature =
       std::max(static_cast<double>(p.diagonal[k]), std::numeric_limits<double>::min());
   Step step;
   step.stayed_free = p.is_free(k);
   const double old = p.beta[k];
-  const double target = old - static_cast<double>(p.F[k]) / curvature;
-  p.beta[k] = std::clamp(target, p.lower[k], p.upper[k]);
+  const double slope = increase ? p.up_F(k) : p.low_F(k);
+  const double target = old - slope / curvature;
+  p.beta[k] = increase ? std::min(target, piece_end_up(old, p.upper[k], p.kink[k]))
+                       : std::max(target, piece_end_down(old, p.lower[k], p.kink[k]));
   step.moved = p.beta[k] != old;
   p.update_mask(k);
-  ends = loops_.step_and_scan(p.F.data(), row_k, zero_row_.data(), p.beta[k] - old,
-                              p.up_mask.data(), p.low_mask.data(), padded(p.m));
+  ends = step_and_scan(p, row_k, zero_row_.data(), p.beta[k] - old);
   return step;
 }
 
@@ -202,13 +224,15 @@ SmoResult Smo<T, G>::reduced(LocalProblem<T, G>& p, BlockRows<T>& rows, double t
   if (size < 2 || size > kReduceBelow * p.m) return {};
 
   LocalProblem<T, G> sub;
-  sub.resize(size);
+  sub.resize(size, p.n_groups);
   for (Index l = 0; l < size; ++l) {
     const Index k = members[l];
     sub.F[l] = p.F[k];
     sub.beta[l] = p.beta[k];
     sub.lower[l] = p.lower[k];
     sub.upper[l] = p.upper[k];
+    sub.kink[l] = p.kink[k];
+    sub.group[l] = p.group[k];
     sub.diagonal[l] = p.diagonal[k];
     sub.update_mask(l);
   }

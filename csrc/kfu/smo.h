@@ -12,6 +12,10 @@
 // variables were unbounded, iterate on the unbounded variables alone until they are optimal, then
 // return to the full set, bring its F up to date, and arm the rule again.
 //
+// F is the slope in the direction in question (dual.h): a variable with a kink stops there, and
+// goes on in a later step if that pays. Groups: both variables of a pair are of the group whose gap
+// is the largest.
+//
 // Without the equality constraint a step moves one variable: β_k −= F_k / K_kk, clipped; the gap is
 // then the largest projected gradient.
 //
@@ -26,8 +30,8 @@
 #include <utility>
 #include <vector>
 
+#include "kfu/group_ends.h"
 #include "kfu/settings.h"
-#include "kfu/smo_loops.h"
 
 namespace kfu {
 
@@ -50,15 +54,22 @@ class BlockRows {
 template <class T, class G>
 struct LocalProblem {
   Index m = 0;
-  std::vector<double> beta, lower, upper;
-  std::vector<G> F, up_mask, low_mask;
+  int n_groups = 1;
+  std::vector<double> beta, lower, upper, kink;
+  std::vector<char> group;
+  std::vector<G> F;
+  /// By group: what turns F into the slope in a direction (0, or the kink with its sign), or
+  /// excludes the variable from it.
+  std::vector<G> up_mask[kMostGroups], low_mask[kMostGroups];
   std::vector<T> diagonal;  ///< K_kk + ridge_k, as in the rows
 
   /// Sizes the arrays for m variables, padding entries excluded from every choice.
-  void resize(Index size);
-  /// Sets the masks of variable k from beta, lower and upper.
+  void resize(Index size, int groups);
+  /// Sets the masks of variable k from beta, lower, upper, kink and group.
   void update_mask(Index k);
-  bool is_free(Index k) const { return beta[k] > lower[k] && beta[k] < upper[k]; }
+  bool is_free(Index k) const { return is_unbounded(beta[k], lower[k], upper[k], kink[k]); }
+  double up_F(Index k) const { return static_cast<double>(F[k] + up_mask[group[k]][k]); }
+  double low_F(Index k) const { return static_cast<double>(F[k] + low_mask[group[k]][k]); }
 };
 
 struct SmoResult {
@@ -84,12 +95,13 @@ class Smo {
 
   SmoResult iterate(LocalProblem<T, G>& p, BlockRows<T>& rows, double tolerance,
                     Index max_iterations, bool may_reduce);
-  Step pair_step(LocalProblem<T, G>& p, BlockRows<T>& rows, Extremes& ends);
-  Step single_step(LocalProblem<T, G>& p, BlockRows<T>& rows, Extremes& ends);
-  const T* row(LocalProblem<T, G>& p, BlockRows<T>& rows, Index k, const Extremes& ends);
+  Step pair_step(LocalProblem<T, G>& p, BlockRows<T>& rows, GroupEnds& ends);
+  Step single_step(LocalProblem<T, G>& p, BlockRows<T>& rows, GroupEnds& ends);
+  const T* row(LocalProblem<T, G>& p, BlockRows<T>& rows, Index k, const GroupEnds& ends);
+  GroupEnds scan(const LocalProblem<T, G>& p) const;
+  GroupEnds step_and_scan(LocalProblem<T, G>& p, const T* row_i, const T* row_j, double t) const;
   SmoResult reduced(LocalProblem<T, G>& p, BlockRows<T>& rows, double tolerance,
                     Index max_iterations);
-  double gap_of(const Extremes& ends) const;
 
   const SmoLoops<T, G>& loops_;
   PairRule pair_;

@@ -10,19 +10,35 @@ namespace {
 
 bool may_increase(const WorkingSetView& v, Index k) { return v.beta[k] < v.upper[k]; }
 bool may_decrease(const WorkingSetView& v, Index k) { return v.beta[k] > v.lower[k]; }
-bool is_free(const WorkingSetView& v, Index k) { return may_increase(v, k) && may_decrease(v, k); }
+bool is_free(const WorkingSetView& v, Index k) {
+  return is_unbounded(v.beta[k], v.lower[k], v.upper[k], v.kink[k]);
+}
+double up_F(const WorkingSetView& v, Index k) { return up_slope(v.F[k], v.beta[k], v.kink[k]); }
+double low_F(const WorkingSetView& v, Index k) { return low_slope(v.F[k], v.beta[k], v.kink[k]); }
 
-double threshold(const WorkingSetView& v) {
-  return v.has_equality ? 0.5 * (v.ends.up_value + v.ends.low_value) : 0.0;
+/// The thresholds of the groups.
+struct Thresholds {
+  double of[kMostGroups];
+};
+
+Thresholds thresholds(const WorkingSetView& v) {
+  Thresholds theta{};
+  for (int g = 0; g < v.n_groups; ++g) theta.of[g] = v.ends.threshold(g, v.has_equality);
+  return theta;
 }
 
-double satisfaction(const WorkingSetView& v, Index k, double theta) {
-  const double d = v.F[k] - theta;
-  const bool up = may_increase(v, k), down = may_decrease(v, k);
-  if (up && down) return -std::fabs(d);
-  if (up) return d;
-  if (down) return -d;
-  return HUGE_VAL;  // a box of one point: nothing to violate
+double satisfaction(const WorkingSetView& v, Index k, const Thresholds& thetas) {
+  const double theta = thetas.of[static_cast<int>(v.group[k])];
+  double worst = HUGE_VAL;  // a box of one point: nothing to violate
+  if (may_increase(v, k)) worst = up_F(v, k) - theta;
+  if (may_decrease(v, k)) worst = std::min(worst, theta - low_F(v, k));
+  return worst;
+}
+
+bool is_an_end(const WorkingSetView& v, Index k) {
+  for (int g = 0; g < v.n_groups; ++g)
+    if (k == v.ends.of[g].up || k == v.ends.of[g].low) return true;
+  return false;
 }
 
 // The smallest `count` of `keys` by (value, place), in that order.
@@ -43,9 +59,13 @@ void keep_smallest(std::vector<Index>& keys, Index count, Value value) {
 // Evenly spaced members of both directions: what an untrained problem knows of itself is nothing.
 std::vector<Index> first_chunk(const WorkingSetView& v) {
   std::vector<Index> up, down, chosen;
+  const Thresholds thetas = thresholds(v);
   for (Index k = 0; k < v.n_active; ++k) {
-    if (may_increase(v, k) && v.F[k] < 0.0) up.push_back(k);
-    if (may_decrease(v, k) && v.F[k] > 0.0) down.push_back(k);
+    const double theta = thetas.of[static_cast<int>(v.group[k])];
+    if (may_increase(v, k) && up_F(v, k) < theta)
+      up.push_back(k);
+    else if (may_decrease(v, k) && low_F(v, k) > theta)
+      down.push_back(k);
   }
   const Index half = v.capacity / 2;
   Index n_up = std::min<Index>(half, static_cast<Index>(up.size()));
@@ -58,13 +78,20 @@ std::vector<Index> first_chunk(const WorkingSetView& v) {
   return chosen;
 }
 
-// Puts the members of the maximal violating pair that are outside the chunk at the head of `add`,
-// where no later cut can reach them.
+int worst_group(const WorkingSetView& v) {
+  return v.n_groups > 1 && pair_gap(v.ends.of[1]) > pair_gap(v.ends.of[0]) ? 1 : 0;
+}
+
+// Puts the members of the maximal violating pairs that are outside the chunk at the head of `add`,
+// those of the worst group first, where no later cut can reach them.
 void lead_with_pair(const WorkingSetView& v, std::vector<Index>& add) {
-  for (const Index k : {v.ends.up, v.ends.low}) {
-    if (k < 0 || v.slot_of[k] >= 0) continue;
-    add.erase(std::remove(add.begin(), add.end(), k), add.end());
-    add.insert(add.begin(), k);
+  for (int turn = v.n_groups; turn-- > 0;) {
+    const Extremes& ends = v.ends.of[turn == 0 ? worst_group(v) : 1 - worst_group(v)];
+    for (const Index k : {ends.up, ends.low}) {
+      if (k < 0 || v.slot_of[k] >= 0) continue;
+      add.erase(std::remove(add.begin(), add.end(), k), add.end());
+      add.insert(add.begin(), k);
+    }
   }
 }
 
@@ -75,10 +102,9 @@ std::vector<Index> evict_most_satisfied(const WorkingSetView& v, Index wanted) {
   const Index missing = wanted - (v.capacity - static_cast<Index>(v.chunk.size()));
   std::vector<Index> bounded, unbounded;
   if (missing <= 0) return bounded;
-  const double theta = threshold(v);
+  const Thresholds theta = thresholds(v);
   for (Index s = 0; s < static_cast<Index>(v.chunk.size()); ++s)
-    if (v.chunk[s] != v.ends.up && v.chunk[s] != v.ends.low)
-      (is_free(v, v.chunk[s]) ? unbounded : bounded).push_back(s);
+    if (!is_an_end(v, v.chunk[s])) (is_free(v, v.chunk[s]) ? unbounded : bounded).push_back(s);
   keep_smallest(bounded, missing, [&](Index s) { return -satisfaction(v, v.chunk[s], theta); });
   keep_smallest(unbounded, missing - static_cast<Index>(bounded.size()),
                 [&](Index s) { return static_cast<double>(v.entered[s]); });
@@ -144,7 +170,7 @@ WorkingSetEdit WorkingSetSelector::svmfu(const WorkingSetView& v) {
   }
   const Index empty = v.capacity - static_cast<Index>(v.chunk.size());
   const Index room = std::max({empty, v.capacity * 35 / 100, Index(2)});
-  const double theta = threshold(v);
+  const Thresholds theta = thresholds(v);
   for (Index k = 0; k < v.n_active; ++k)
     if (v.slot_of[k] < 0 && satisfaction(v, k, theta) < -0.25 * v.tolerance) edit.add.push_back(k);
   keep_smallest(edit.add, room, [&](Index k) { return satisfaction(v, k, theta); });
@@ -161,8 +187,11 @@ WorkingSetEdit WorkingSetSelector::svmlight(const WorkingSetView& v) {
     if (may_increase(v, k)) up.push_back(k);
     if (may_decrease(v, k)) down.push_back(k);
   }
-  keep_smallest(up, v.capacity / 2, [&](Index k) { return v.F[k]; });
-  keep_smallest(down, v.capacity - v.capacity / 2, [&](Index k) { return -v.F[k]; });
+  const Thresholds theta = thresholds(v);  // makes the groups comparable
+  keep_smallest(up, v.capacity / 2,
+                [&](Index k) { return up_F(v, k) - theta.of[static_cast<int>(v.group[k])]; });
+  keep_smallest(down, v.capacity - v.capacity / 2,
+                [&](Index k) { return theta.of[static_cast<int>(v.group[k])] - low_F(v, k); });
   up.insert(up.end(), down.begin(), down.end());
   std::sort(up.begin(), up.end());
   up.erase(std::unique(up.begin(), up.end()), up.end());
@@ -177,7 +206,7 @@ WorkingSetEdit WorkingSetSelector::osuna(const WorkingSetView& v) {
     if (static_cast<Index>(edit.add.size()) > v.capacity) edit.add.resize(v.capacity);
     return edit;
   }
-  const double theta = threshold(v);
+  const Thresholds theta = thresholds(v);
   const Index new_limit = std::max<Index>(1, v.capacity / 10);
   for (Index looked = 0; looked < v.n_active && static_cast<Index>(edit.add.size()) < new_limit;
        ++looked) {
@@ -194,7 +223,8 @@ WorkingSetEdit WorkingSetSelector::osuna(const WorkingSetView& v) {
 
 WorkingSetEdit WorkingSetSelector::keerthi(const WorkingSetView& v) {
   std::vector<Index> pair;
-  for (const Index k : {v.ends.up, v.ends.low})
+  const Extremes& ends = v.ends.of[worst_group(v)];
+  for (const Index k : {ends.up, ends.low})
     if (k >= 0) pair.push_back(k);
   std::sort(pair.begin(), pair.end());
   pair.erase(std::unique(pair.begin(), pair.end()), pair.end());

@@ -1,7 +1,8 @@
 // Which variables the next subproblem works on.
 //
 // Satisfaction of variable k at threshold θ (positive is good; Rifkin 2002, 2.2.5):
-//     at its lower bound  F_k − θ,   at its upper bound  θ − F_k,   in between  −|F_k − θ|.
+//     at its lower bound  F_k − θ,   at its upper bound  θ − F_k,   in between  −|F_k − θ|,
+// with F_k the slope in the direction that the bound leaves, θ that of its group (dual.h).
 //
 // svmfu     The chunk keeps its unbounded variables; the most satisfied are evicted to make room
 // for
@@ -22,8 +23,8 @@
 
 #include <vector>
 
+#include "kfu/group_ends.h"
 #include "kfu/settings.h"
-#include "kfu/smo_loops.h"
 
 namespace kfu {
 
@@ -34,8 +35,11 @@ struct WorkingSetView {
   const double* beta;
   const double* lower;
   const double* upper;
+  const double* kink;
+  const char* group;
+  int n_groups;
   bool has_equality;
-  Extremes ends;  ///< the maximal violating pair among them
+  GroupEnds ends;  ///< the maximal violating pair of each group
   double tolerance;
   Index capacity;                     ///< of the chunk
   const std::vector<Index>& chunk;    ///< place held by each slot

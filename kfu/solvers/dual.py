@@ -1,7 +1,10 @@
 """The one dual problem and its solution.
 
-    min  ½ αᵀQα + pᵀα   s.t.  lower ≤ α ≤ upper,  sᵀα = const (or no equality),
+    min  ½ αᵀQα + pᵀα + kinkᵀ|α|   s.t.  lower ≤ α ≤ upper,  sᵀα = const (or no equality),
     Q = S K S + diag(ridge),  s = ±1
+
+The kink is the ε of regression: one variable α in [−C, C] for each point. Groups split the equality
+in two (the ν machines); sᵀα is then constant over either group.
 
 Machines prepare the arrays (kfu.machines); nothing here knows of them. The core works with β = s∘α
 (csrc/kfu/dual.h), which is also what a model stores: f(x) = Σ β_i K(x_i, x) + bias.
@@ -34,6 +37,8 @@ class DualProblem:
     points: np.ndarray
     ridge: np.ndarray | None = None
     has_equality: bool = True
+    kink: np.ndarray | None = None
+    group: np.ndarray | None = None  # 0 or 1 for each variable
 
     def signed(self, beta: np.ndarray | None) -> dict[str, Any]:
         """The arrays in the form of the core, with the start point `beta` (zeros if None)."""
@@ -43,6 +48,8 @@ class DualProblem:
             "lower": np.where(positive, self.lower, -self.upper),
             "upper": np.where(positive, self.upper, -self.lower),
             "ridge": self.ridge,
+            "kink": self.kink,
+            "group": self.group,
             "points": self.points,
             "has_equality": self.has_equality,
             "beta": np.zeros(len(self.signs)) if beta is None else beta,
@@ -79,6 +86,7 @@ class Info:
     simd: str
     layout: str
     seconds: dict[str, float] = field(default_factory=dict)  # by phase; they add up to the run
+    margin: float = 0.0  # ρ of the machines with two groups
     warnings: list[str] = field(default_factory=list)
 
     @property
