@@ -37,6 +37,8 @@ MODULES: dict[str, list[str]] = {
     "_reader": ["csrc/kfu/text_*.cpp"],
     "_gram": GRAM,
     "_solver": CORE,
+    "_rank": CORE,
+    "_linear": ["csrc/kfu/linear_*.cpp", "csrc/kfu/certificate.cpp"],
 }
 
 
