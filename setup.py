@@ -28,16 +28,28 @@ COMPILE = ["-std=c++17", "-O3", "-g0", "-fopenmp", "-fvisibility=hidden", *WARN,
 LINK = ["-fopenmp", *EXTRA]
 
 # Extension module -> the csrc files it needs, as glob patterns.
-CORE = ["csrc/kfu/*.cpp"]
 GRAM = [
     f"csrc/kfu/{part}*.cpp"
     for part in ("kernels", "program", "points", "sparse_copy", "columns", "panel_", "gram")
 ]
+SOLVER = [
+    *GRAM,
+    *(
+        f"csrc/kfu/{part}*.cpp"
+        for part in ("certif", "dual_solver", "exact_gradient", "kernel_store", "linear_map")
+    ),
+    *(f"csrc/kfu/{part}*.cpp" for part in ("row_tier", "smo", "square_tier", "working_set")),
+]
+RANK = ("rank_", "smo_loops", "square_tier", "row_tier", "linear_map", "exact_gradient")
 MODULES: dict[str, list[str]] = {
     "_reader": ["csrc/kfu/text_*.cpp"],
     "_gram": GRAM,
-    "_solver": CORE,
-    "_rank": CORE,
+    "_solver": SOLVER,
+    "_rank": [*SOLVER, "csrc/kfu/rank_*.cpp"],
+    "_multiclass": [
+        *GRAM,
+        *(f"csrc/kfu/{part}*.cpp" for part in ("multiclass", "linear_map", "smo_loops")),
+    ],
     "_linear": ["csrc/kfu/linear_*.cpp", "csrc/kfu/certificate.cpp"],
 }
 

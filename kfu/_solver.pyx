@@ -1,7 +1,7 @@
 """Thin binding of csrc/kfu/certified_solver.h: arrays in, one round at a time without the GIL."""
 
 from libcpp cimport bool as cbool
-from libcpp.memory cimport unique_ptr
+from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 from libc.stdint cimport int64_t
@@ -87,6 +87,13 @@ cdef extern from "kfu/certificate.h" namespace "kfu" nogil:
         int64_t n_usv
 
 
+cdef extern from "kfu/kernel_store.h" namespace "kfu" nogil:
+    cdef cppclass KernelStoreCore "kfu::KernelStore":
+        KernelStoreCore(const DataView&, const Kernel&, int, Simd) except +
+        double value_cost()
+        void share_rows(double) except +
+
+
 cdef extern from "kfu/certified_solver.h" namespace "kfu" nogil:
     cdef enum class Precision:
         float32
@@ -94,7 +101,7 @@ cdef extern from "kfu/certified_solver.h" namespace "kfu" nogil:
         automatic
 
     cdef cppclass CertifiedSolver:
-        CertifiedSolver(const DataView&, const Kernel&, DualProblem, vector[double],
+        CertifiedSolver(shared_ptr[KernelStoreCore], DualProblem, vector[double],
                         const SolverSettings&, Precision) except +
         Status round() except +
         const Certificate& certificate() except +
@@ -152,6 +159,30 @@ cdef vector[char] chars(object values):
     return out
 
 
+cdef class KernelStore:
+    """One data set under one kernel, shared by the solvers that work on it (see kernel_store.h)."""
+
+    cdef shared_ptr[KernelStoreCore] core
+    cdef list keepalive
+
+    def __cinit__(self, object X, object kernel, int threads, str simd="best"):
+        self.keepalive = []
+        cdef DataView data = view_of(X, self.keepalive)
+        cdef Kernel described = kernel_of(kernel, self.keepalive)
+        cdef Simd level = simd_of(simd)
+        with nogil:
+            self.core = make_shared[KernelStoreCore](data, described, threads, level)
+
+    def value_cost(self):
+        """Multiply-adds behind one kernel value."""
+        return self.core.get().value_cost()
+
+    def share_rows(self, double n_bytes):
+        """Keep full rows for the solvers to come, within so many bytes."""
+        with nogil:
+            self.core.get().share_rows(n_bytes)
+
+
 cdef class DualRun:
     """One run of the certified solver on one dual problem, driven round by round.
 
@@ -163,10 +194,8 @@ cdef class DualRun:
     cdef unique_ptr[CertifiedSolver] solver
     cdef list keepalive
 
-    def __cinit__(self, object X, object kernel, dict arrays, dict options):
-        self.keepalive = []
-        cdef DataView data = view_of(X, self.keepalive)
-        cdef Kernel described = kernel_of(kernel, self.keepalive)
+    def __cinit__(self, KernelStore store not None, dict arrays, dict options):
+        self.keepalive = store.keepalive
         cdef DualProblem problem
         problem.linear = doubles(arrays["linear"])
         problem.lower = doubles(arrays["lower"])
@@ -194,7 +223,7 @@ cdef class DualRun:
         cdef Precision precision = <Precision><int>PRECISIONS[options["precision"]]
         with nogil:
             self.solver.reset(
-                new CertifiedSolver(data, described, problem, beta, settings, precision))
+                new CertifiedSolver(store.core, problem, beta, settings, precision))
 
     def round(self):
         """One subproblem, or a check in float64 with refinement; returns the status by name."""

@@ -18,13 +18,6 @@ constexpr Index kPolishStepsPerPoint = 50;
 constexpr Index kUnlimited = Index(1) << 60;
 constexpr double kSumError = 1e-10;  // of a maintained float64 sum, relative to Σ|β|
 
-bool is_plain_linear(const Kernel& kernel) {
-  if (kernel.terms.size() != 1 || kernel.terms[0].leaves.size() != 1) return false;
-  const Leaf& leaf = kernel.terms[0].leaves[0];
-  return kernel.terms[0].weight == 1.0 && leaf.form == Form::value && leaf.scale.empty() &&
-         leaf.gamma == 1.0 && std::strcmp(kernel_info(leaf.kind).name, "linear") == 0;
-}
-
 double sum_of_moduli(const std::vector<double>& values) {
   double total = 0.0;
   for (const double value : values) total += std::fabs(value);
@@ -33,18 +26,13 @@ double sum_of_moduli(const std::vector<double>& values) {
 
 }  // namespace
 
-CertifiedSolver::CertifiedSolver(const DataView& data, const Kernel& kernel, DualProblem problem,
+CertifiedSolver::CertifiedSolver(std::shared_ptr<KernelStore> store, DualProblem problem,
                                  std::vector<double> beta, const SolverSettings& settings,
                                  Precision precision)
-    : copy_(!is_lookup(kernel) && is_mostly_zero(data)
-                ? std::make_unique<SparseCopy>(data, settings.threads)
-                : nullptr),
-      data_(copy_ ? copy_->view() : data),
-      kernel_(kernel),
+    : store_(std::move(store)),
       problem_(std::move(problem)),
       settings_(settings),
       precision_(precision),
-      is_linear_(is_plain_linear(kernel)),
       last_gap_(std::numeric_limits<double>::infinity()),
       next_look_(kFirstLook) {
   if (beta.empty()) beta.assign(problem_.linear.size(), 0.0);
@@ -52,16 +40,8 @@ CertifiedSolver::CertifiedSolver(const DataView& data, const Kernel& kernel, Dua
 }
 
 std::unique_ptr<LinearMap> CertifiedSolver::linear_map() const {
-  return std::unique_ptr<LinearMap>(is_linear_ ? new LinearMap(data_, settings_.threads) : nullptr);
-}
-
-// Multiply-adds behind one value of K: the features of a point, or its entries, which cost about
-// twice as much each.
-double CertifiedSolver::value_cost() const {
-  if (is_lookup(kernel_)) return 1.0;
-  if (!data_.is_csr) return static_cast<double>(data_.d);
-  return 2.0 * static_cast<double>(data_.indptr[data_.n]) /
-         static_cast<double>(std::max<Index>(data_.n, 1));
+  return std::unique_ptr<LinearMap>(
+      store_->is_linear() ? new LinearMap(store_->data(), settings_.threads) : nullptr);
 }
 
 void CertifiedSolver::start(const std::vector<double>& beta, const std::vector<double>* gradient,
@@ -70,20 +50,30 @@ void CertifiedSolver::start(const std::vector<double>& beta, const std::vector<d
   SolverSettings settings = settings_;
   if (settings.max_iterations > 0)
     settings.max_iterations = std::max<Index>(1, settings.max_iterations - past_.iterations);
-  settings.value_cost = value_cost();
+  settings.value_cost = store_->value_cost();
   if (float64) {
-    if (!gram64_) gram64_ = make_gram<double>(data_, kernel_, settings_.threads, settings_.simd);
-    simd_ = gram64_->simd();
-    layout_ = gram64_->layout();
-    value_error_ = gram64_->value_error();
-    loop_.reset(new DualSolver<double>(*gram64_, problem_, beta, gradient, settings, linear_map()));
+    start_with<double>(store_->gram<double>(), beta, gradient, settings, nullptr);
   } else {
-    if (!gram32_) gram32_ = make_gram<float>(data_, kernel_, settings_.threads, settings_.simd);
-    simd_ = gram32_->simd();
-    layout_ = gram32_->layout();
-    value_error_ = gram32_->value_error();
-    loop_.reset(new DualSolver<float>(*gram32_, problem_, beta, gradient, settings, linear_map()));
+    start_with(store_->gram<float>(), beta, gradient, settings, shared_rows());
   }
+}
+
+template <class T>
+void CertifiedSolver::start_with(const Gram<T>& gram, const std::vector<double>& beta,
+                                 const std::vector<double>* gradient,
+                                 const SolverSettings& settings, std::shared_ptr<RowTier<T>> rows) {
+  simd_ = gram.simd();
+  layout_ = gram.layout();
+  value_error_ = gram.value_error();
+  loop_.reset(new DualSolver<T>(gram, problem_, beta, gradient, settings, linear_map(), rows));
+}
+
+// The rows of the store, if the variables are the points in their order.
+std::shared_ptr<RowTier<float>> CertifiedSolver::shared_rows() const {
+  if (problem_.size() != store_->data().n) return nullptr;
+  for (Index k = 0; k < problem_.size(); ++k)
+    if (problem_.points[k] != k) return nullptr;
+  return store_->rows();
 }
 
 Status CertifiedSolver::round() {
@@ -117,20 +107,21 @@ bool CertifiedSolver::may_polish() const {
 bool CertifiedSolver::wants_float64() {
   if (precision_ != Precision::automatic) return precision_ == Precision::float64;
   if (settings_.polish && problem_.size() <= kSmall) return true;
-  gram32_ = make_gram<float>(data_, kernel_, settings_.threads, settings_.simd);
-  std::vector<double> diagonal(static_cast<std::size_t>(gram32_->size()));
-  gram32_->diagonal(diagonal.data());
+  const Gram<float>& gram = store_->gram<float>();
+  std::vector<double> diagonal(static_cast<std::size_t>(gram.size()));
+  gram.diagonal(diagonal.data());
   double largest = 0.0;
   for (const Index point : problem_.points) largest = std::max(largest, diagonal[point]);
   if (largest <= kLargestForFloat32) return false;
-  gram32_.reset();
+  if (store_.use_count() == 1) store_->drop_float32();
   return true;
 }
 
 // A long run on float32 rows may be after a gap that their error hides: compare the maintained
 // gradient with the exact one from time to time, and go on with float64 rows if so.
 Status CertifiedSolver::look_on_the_way() {
-  if (gram64_rows_ || precision_ != Precision::automatic || is_linear_) return Status::running;
+  if (gram64_rows_ || precision_ != Precision::automatic || store_->is_linear())
+    return Status::running;
   const Info now = loop_->info();
   if (now.iterations < next_look_) return Status::running;
   next_look_ = 2 * now.iterations;
@@ -168,7 +159,7 @@ void CertifiedSolver::change_to_float64() {
   changed_precision_ = true;
   const std::vector<double> beta = loop_->beta();
   loop_.reset();
-  gram32_.reset();
+  if (store_.use_count() == 1) store_->drop_float32();
   last_gap_ = std::numeric_limits<double>::infinity();
   start(beta, &F_, true);
   remember_reset(beta);
@@ -207,7 +198,8 @@ ApproximateGradient CertifiedSolver::maintained_gradient(const std::vector<doubl
   if (!gram64_rows_ && reset_errors_.empty() && reset_total_ == 0.0)
     maintained.tighten = [this, beta, moved](const std::vector<Index>& variables,
                                              std::vector<double>& errors) {
-      tighten_errors(problem_, beta, *gram32_, value_error_, kSumError * moved, variables, errors);
+      tighten_errors(problem_, beta, store_->gram<float>(), value_error_, kSumError * moved,
+                     variables, errors);
     };
   return maintained;
 }
@@ -215,14 +207,14 @@ ApproximateGradient CertifiedSolver::maintained_gradient(const std::vector<doubl
 void CertifiedSolver::certify_now() {
   LapClock clock;
   const std::vector<double> beta = loop_->beta();
-  if (is_linear_) {
-    exact_linear_gradient(problem_, beta, data_, settings_.threads, F_);
+  if (store_->is_linear()) {
+    exact_linear_gradient(problem_, beta, store_->data(), settings_.threads, F_);
   } else {
-    if (!gram64_) gram64_ = make_gram<double>(data_, kernel_, settings_.threads, settings_.simd);
     ApproximateGradient maintained = maintained_gradient(beta);
     const bool is_usable = !maintained.values.empty();
-    verification_evaluations_ += exact_gradient(problem_, beta, *gram64_, settings_.threads,
-                                                is_usable ? &maintained : nullptr, F_);
+    verification_evaluations_ +=
+        exact_gradient(problem_, beta, store_->gram<double>(), settings_.threads,
+                       is_usable ? &maintained : nullptr, F_);
     F_errors_ = std::move(maintained.errors);
   }
   certificate_ = certify(problem_, beta, F_);

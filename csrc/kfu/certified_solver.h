@@ -21,8 +21,8 @@
 #include "kfu/exact_gradient.h"
 #include "kfu/gram.h"
 #include "kfu/info.h"
+#include "kfu/kernel_store.h"
 #include "kfu/settings.h"
-#include "kfu/sparse_copy.h"
 
 namespace kfu {
 
@@ -30,9 +30,9 @@ enum class Precision { float32, float64, automatic };
 
 class CertifiedSolver {
  public:
-  /// `data` outlives the solver; beta is feasible (empty: zeros).
-  CertifiedSolver(const DataView& data, const Kernel& kernel, DualProblem problem,
-                  std::vector<double> beta, const SolverSettings& settings, Precision precision);
+  /// beta is feasible (empty: zeros).
+  CertifiedSolver(std::shared_ptr<KernelStore> store, DualProblem problem, std::vector<double> beta,
+                  const SolverSettings& settings, Precision precision);
 
   /// One step: a round, or a check with refinement. `optimal` only with a certificate that says so.
   Status round();
@@ -53,9 +53,13 @@ class CertifiedSolver {
 
  private:
   void start(const std::vector<double>& beta, const std::vector<double>* gradient, bool float64);
+  template <class T>
+  void start_with(const Gram<T>& gram, const std::vector<double>& beta,
+                  const std::vector<double>* gradient, const SolverSettings& settings,
+                  std::shared_ptr<RowTier<T>> rows);
+  std::shared_ptr<RowTier<float>> shared_rows() const;
   void certify_now();
   bool may_polish() const;
-  double value_cost() const;
   bool wants_float64();
   Status look_on_the_way();
   void change_to_float64();
@@ -65,20 +69,15 @@ class CertifiedSolver {
   double weighted_total(const std::vector<double>& beta) const;
   std::unique_ptr<LinearMap> linear_map() const;
 
-  std::unique_ptr<SparseCopy> copy_;  // of dense data that are mostly zeros, for both precisions
-  DataView data_;
-  Kernel kernel_;
+  std::shared_ptr<KernelStore> store_;
   DualProblem problem_;
   SolverSettings settings_;
   Precision precision_;
-  bool is_linear_;
   bool gram64_rows_ = false;
   bool changed_precision_ = false;
   bool is_polishing_ = false;
   Simd simd_ = Simd::baseline;
   const char* layout_ = "dense";
-  std::unique_ptr<Gram<float>> gram32_;
-  std::unique_ptr<Gram<double>> gram64_;
   std::unique_ptr<OuterLoop> loop_;
   Info past_;  // counters of loops that were replaced
   std::vector<double> F_;

@@ -38,7 +38,8 @@ constexpr Index kMostStepsPerPoint = 100;
 template <class T>
 DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
                           const std::vector<double>& beta, const std::vector<double>* gradient,
-                          const SolverSettings& settings, std::unique_ptr<LinearMap> linear)
+                          const SolverSettings& settings, std::unique_ptr<LinearMap> linear,
+                          std::shared_ptr<RowTier<T>> rows)
     : gram_(gram),
       settings_(settings),
       n_(problem.size()),
@@ -62,12 +63,15 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       settled_rounds_(n_, 0),
       is_free_(n_),
       map_(std::move(linear)),
+      row_tier_(std::move(rows)),
+      rows_are_shared_(row_tier_ != nullptr),
       selector_(settings.working_set),
       smo_(gram.simd(), settings.pair, problem.has_equality),
       quick_smo_(gram.simd(), settings.pair, problem.has_equality),
       loops_(smo_loops<T, double>(gram.simd())),
       last_gap_(kInf),
-      may_shrink_(settings.shrinking && settings.working_set == WorkingSetRule::svmfu) {
+      may_shrink_(settings.shrinking && settings.working_set == WorkingSetRule::svmfu &&
+                  !rows_are_shared_) {
   std::vector<double> all(static_cast<std::size_t>(gram.size()));
   gram.diagonal(all.data());
   for (Index k = 0; k < n_; ++k) {
@@ -398,10 +402,11 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
   for (const auto& part : short_rows) extend_kept_rows(part.second, part.first);
   std::vector<Index> points;
   std::vector<T*> keep;
-  if (displace_ == Displace::settled_only) row_tier_->offer_settled(is_free_);
+  // Shared rows of bounded variables are worth keeping: other solvers may want them.
+  if (displace_ == Displace::settled_only && !rows_are_shared_) row_tier_->offer_settled(is_free_);
   for (const Index k : new_places) {
     points.push_back(point_[k]);
-    const bool worth = is_free(k) || displace_ == Displace::any;
+    const bool worth = is_free(k) || displace_ == Displace::any || rows_are_shared_;
     keep.push_back(worth ? row_tier_->insert(variable_[k], n_active_, is_free_, displace_)
                          : nullptr);
   }

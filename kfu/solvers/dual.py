@@ -138,15 +138,20 @@ def solve(
     *,
     start: np.ndarray | None = None,
     progress: ProgressCallback | None = None,
+    store: Any = None,
 ) -> Solution:
     """Solve `problem` over the rows of X, from the feasible β `start` (zeros if None).
 
+    `store` is a KernelStore of the same X and kernel that other problems share.
     Ctrl-C stops between two rounds: the solution so far is returned with status "interrupted".
     """
     from kfu._solver import DualRun
 
     begin = time.perf_counter()
-    run = DualRun(X, kernel, problem.signed(start), settings.core_options())
+    if store is None:
+        store = make_store(X, kernel, settings)
+    run = DualRun(store, problem.signed(start), settings.core_options())
+    del store  # the run holds it; it may give memory back when nobody else does
     status = _iterate(run, settings, progress, begin)
     try:
         certificate = run.certificate()
@@ -159,6 +164,13 @@ def solve(
     info.warnings = _warnings(info, settings, len(problem.signs))
     beta = run.beta()
     return Solution(alpha=problem.signs * beta, beta=beta, bias=info.bias, info=info)
+
+
+def make_store(X: Any, kernel: KernelSpec, settings: SolverSettings) -> Any:
+    """What the problems over the rows of X share: see csrc/kfu/kernel_store.h."""
+    from kfu._solver import KernelStore
+
+    return KernelStore(X, kernel, settings.n_threads, settings.simd)
 
 
 def _iterate(

@@ -1,0 +1,59 @@
+#include "kfu/kernel_store.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kfu {
+
+namespace {
+
+bool is_plain_linear(const Kernel& kernel) {
+  if (kernel.terms.size() != 1 || kernel.terms[0].leaves.size() != 1) return false;
+  const Leaf& leaf = kernel.terms[0].leaves[0];
+  return kernel.terms[0].weight == 1.0 && leaf.form == Form::value && leaf.scale.empty() &&
+         leaf.gamma == 1.0 && std::strcmp(kernel_info(leaf.kind).name, "linear") == 0;
+}
+
+}  // namespace
+
+KernelStore::KernelStore(const DataView& data, const Kernel& kernel, int threads, Simd simd)
+    : copy_(!is_lookup(kernel) && is_mostly_zero(data) ? std::make_unique<SparseCopy>(data, threads)
+                                                       : nullptr),
+      data_(copy_ ? copy_->view() : data),
+      kernel_(kernel),
+      threads_(threads),
+      simd_(simd),
+      is_linear_(is_plain_linear(kernel)) {}
+
+// The features of a point, or its entries, which cost about twice as much each.
+double KernelStore::value_cost() const {
+  if (is_lookup(kernel_)) return 1.0;
+  if (!data_.is_csr) return static_cast<double>(data_.d);
+  return 2.0 * static_cast<double>(data_.indptr[data_.n]) /
+         static_cast<double>(std::max<Index>(data_.n, 1));
+}
+
+template <>
+const Gram<float>& KernelStore::gram<float>() {
+  const std::lock_guard<std::mutex> lock(making_);
+  if (!gram32_) gram32_ = make_gram<float>(data_, kernel_, threads_, simd_);
+  return *gram32_;
+}
+
+template <>
+const Gram<double>& KernelStore::gram<double>() {
+  const std::lock_guard<std::mutex> lock(making_);
+  if (!gram64_) gram64_ = make_gram<double>(data_, kernel_, threads_, simd_);
+  return *gram64_;
+}
+
+void KernelStore::drop_float32() {
+  const std::lock_guard<std::mutex> lock(making_);
+  gram32_.reset();
+}
+
+void KernelStore::share_rows(double bytes) {
+  rows_ = std::make_shared<RowTier<float>>(data_.n, data_.n, bytes);
+}
+
+}  // namespace kfu
