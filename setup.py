@@ -40,7 +40,6 @@ SOLVER = [
     ),
     *(f"csrc/kfu/{part}*.cpp" for part in ("row_tier", "smo", "square_tier", "working_set")),
 ]
-RANK = ("rank_", "smo_loops", "square_tier", "row_tier", "linear_map", "exact_gradient")
 MODULES: dict[str, list[str]] = {
     "_reader": ["csrc/kfu/text_*.cpp"],
     "_gram": GRAM,
