@@ -43,6 +43,7 @@ def agree(p: np.ndarray, winners: np.ndarray) -> np.ndarray:
     # Levels t_j for j = 1 .. K−1 rivals, largest first.
     largest = -np.sort(-rivals[rows], axis=1)[:, :-1]
     levels = (own[rows] - GAP + np.cumsum(largest, axis=1)) / np.arange(2, n_classes + 1)
+    levels[:, -1] = (1 - GAP) / n_classes  # the same, without rounding: all classes are pooled
     following = np.concatenate((largest[:, 1:], np.full((rows.size, 1), -np.inf)), axis=1)
     stop = np.argmax(levels >= following, axis=1)
     level = np.take_along_axis(levels, stop[:, None], axis=1)

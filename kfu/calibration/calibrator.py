@@ -10,9 +10,9 @@ the code:
     one machine for each class    r_k / Σ r
     any other code                generalised Bradley–Terry
 
-(kfu.calibration.coupling). With ``consistent=True``, the default, the largest probability is that of
-the label the model predicts (kfu.calibration.agreement); with ``consistent=False`` the calibrated
-values are given as they are.
+(kfu.calibration.coupling). With ``consistent=True``, the default, the largest probability is that
+of the label the model predicts (kfu.calibration.agreement); with ``consistent=False`` the
+calibrated values are given as they are.
 
 Links have to be fitted to outputs the machines did not train on: of cross-validation, of a hold-out
 set, or span-corrected ones (kfu.calibration.span_outputs). Outputs on the training rows themselves
@@ -207,7 +207,7 @@ def ova_machines(code: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
             if members.size == 1 and not alone[:, machine].any():
                 alone[members[0], machine] = True
     if n_classes == 2:  # each column sets both classes apart: machine k is that of class k
-        alone = np.eye(2, dtype=bool)
+        alone[:] = np.eye(2, dtype=bool)
     if not ((alone.sum(axis=0) == 1).all() and (alone.sum(axis=1) == 1).all()):
         return None
     machines = np.argmax(alone, axis=1)
@@ -232,9 +232,8 @@ def checked_code(code: Any) -> np.ndarray:
 
 
 def _as_table(decision: Any, n_machines: int) -> np.ndarray:
-    f = np.asarray(decision, dtype=np.float64)
-    if f.ndim == 1 and n_machines == 1:
-        f = f[:, None]
+    given = np.asarray(decision, dtype=np.float64)
+    f = np.atleast_2d(given).T if given.ndim == 1 and n_machines == 1 else given
     if f.ndim != 2 or f.shape[1] != n_machines:
         raise ValueError(f"decision values of shape {f.shape} for {n_machines} machines")
     return f

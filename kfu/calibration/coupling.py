@@ -20,10 +20,10 @@ sides of machine m,
 
 least total Kullback–Leibler divergence between the machines and p. Each step of
 
-    p_k ← p_k · (Σ_{m: k positive} r_m/q_m⁺ + Σ_{m: k negative} (1 − r_m)/q_m⁻) / Σ_{m: k seen} 1/q_m
+    p_k ← p_k · (Σ_{k in +} r_m/q_m⁺ + Σ_{k in −} (1 − r_m)/q_m⁻) / Σ_{k seen} 1/q_m,
 
-maximises a lower bound that touches at p, so the likelihood never falls. It starts from equal p;
-classes that no machine tells apart share equally.
+with q_m = q_m⁺ + q_m⁻, maximises a lower bound that touches at p, so the likelihood never falls. It
+starts from equal p; classes that no machine tells apart share equally.
 
 Every r_m is first kept within [R_MIN, 1 − R_MIN]: certainty of one machine would otherwise outvote
 all others, and two that contradict each other would leave no solution.

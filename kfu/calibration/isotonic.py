@@ -8,7 +8,8 @@ each step (knots), interpolated linearly between steps and constant outside the 
 Values are kept within [1/(n + 2), 1 − 1/(n + 2)], n the weight of the sample: no finite sample
 shows that a class is impossible. There is no other smoothing.
 
-It follows any monotone distortion, and needs more rows than the sigmoid to do so (about a thousand).
+It follows any monotone distortion, and needs more rows than the sigmoid to do so, about
+a thousand.
 
 Zadrozny and Elkan, Transforming classifier scores into accurate multiclass probability estimates
 (KDD 2002); Ayer et al., An empirical distribution function for sampling with incomplete

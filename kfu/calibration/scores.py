@@ -1,7 +1,7 @@
 """How good probabilities are: proper scores, accuracy, calibration error and reliability diagrams.
 
 Probabilities of two classes are given as P(+) (n,) with outcomes that are boolean, 0/1 or ±1; those
-of several classes as a table (n, K) with outcomes that are positions of classes 0 .. K − 1. A row of
+of several classes as a table (n, K) with outcomes that are positions of classes, from 0. A row of
 weight w counts as w rows.
 
     Brier score    two: mean (P − o)²             several: mean Σ_k (p_k − [k is the class])²
@@ -10,8 +10,8 @@ weight w counts as w rows.
 
 A table of two columns scores twice the Brier score of its P(+). The calibration error and the
 reliability of a table (n, K) are those of the most probable class: P its probability, o whether it
-was right. Uniform bins divide [0, 1] equally; quantile bins hold about equal weights. A bin contains
-its upper edge, the first one its lower edge too; bins without rows are left out.
+was right. Uniform bins divide [0, 1] equally; quantile bins hold about equal weights. A bin
+contains its upper edge, the first one its lower edge too; bins without rows are left out.
 
 Brier, Verification of forecasts expressed in terms of probability, Mon. Weather Rev. 78 (1950);
 Niculescu-Mizil and Caruana, Predicting good probabilities with supervised learning (ICML 2005).

@@ -15,8 +15,8 @@ a hold-out set. Categories do change for some rows; that is the error of the est
 
 Where the formula has no answer a row keeps its output: bounded vectors of a machine with bias and
 without unbounded vectors (removing one breaks Σ y α = 0, so categories must change), and the only
-unbounded vector of a machine with bias (nothing is left to span). A singular K̃ (equal rows, low rank)
-is inverted with its null eigenvalues raised to the tolerance, which gives a vector within the
+unbounded vector of a machine with bias (nothing is left to span). A singular K̃ (equal rows, low
+rank) is inverted with its null eigenvalues raised to the tolerance, which gives a vector within the
 span of the others S² = 0, as it should.
 
 Vapnik and Chapelle, Bounds on error expectation for support vector machines, Neural Computation 12
@@ -47,9 +47,9 @@ def span_corrected_outputs(
 ) -> np.ndarray:
     """f − y α S² (n,) for the rows one binary C-SVC (L1 slack) was trained on.
 
-    `decision` f, `y` ±1, `alpha` α ≥ 0 and `costs` C_i (or one C) are of the training rows. `K` holds
-    the kernel values of the support vectors, K[S, S] with S = flatnonzero(alpha > 0), or has a
-    method block(rows, cols) for them, as a Gram of the training rows has.
+    `decision` f, `y` ±1, `alpha` α ≥ 0 and `costs` C_i (or one C) are of the training rows. `K`
+    holds the kernel values of the support vectors, K[S, S] with S = flatnonzero(alpha > 0), or has
+    a method block(rows, cols) for rows of the training data, as a Gram of them has.
     """
     f, signs = np.asarray(decision, dtype=np.float64), np.asarray(y, dtype=np.float64)
     a = np.asarray(alpha, dtype=np.float64)

@@ -123,16 +123,6 @@ def machine_output(K, y, upper, has_bias):
     return alpha, float((low + high) / 2)
 
 
-def left_out_outputs(K, y, upper, has_bias):
-    """f of each row by a machine trained without it."""
-    out = np.empty(len(y))
-    for p in range(len(y)):
-        rest = np.delete(np.arange(len(y)), p)
-        alpha, bias = machine_output(K[np.ix_(rest, rest)], y[rest], upper[rest], has_bias)
-        out[p] = K[p, rest] @ (alpha * y[rest]) + bias
-    return out
-
-
 def reliability_by_loops(p, outcome, edges):
     """(share, mean probability, frequency) of each nonempty bin, upper edges included."""
     table = []
