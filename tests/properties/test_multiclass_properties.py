@@ -112,7 +112,7 @@ def test_outputs_that_spell_a_row_are_decoded_to_it(problem):
     code, _, method, rng = problem
     assume(method not in ("dag", "votes"))  # where machines that do not know the class vote, too
     true = rng.integers(0, code.shape[0], size=15)
-    np.testing.assert_array_equal(decode(3.0 * code[true], code, method), true)
+    np.testing.assert_array_equal(decode(1.0 * code[true], code, method), true)
 
 
 @PROFILE
