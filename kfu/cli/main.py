@@ -39,6 +39,7 @@ COMMANDS: dict[str, str] = {
     "info": "kfu.cli.info:info",
     "convert": "kfu.cli.convert:convert",
     "plot": "kfu.cli.plot:plot",
+    "roc": "kfu.cli.roc:roc",
     "run": "kfu.cli.run:run",
 }
 
@@ -50,6 +51,7 @@ SUMMARIES: dict[str, str] = {
     "info": "Describe a data file or a model.",
     "convert": "Convert a model or a data file to another format.",
     "plot": "Draw the decision function of MODEL over two features.",
+    "roc": "Draw and judge ROC curves of models on DATA.",
     "run": "Execute the experiment that CONFIG describes.",
 }
 
