@@ -40,6 +40,8 @@ import numpy as np
 __all__ = ["bradley_terry", "couple_pairs", "normalised_ova", "pair_matrix"]
 
 R_MIN = 1e-7
+# Keeps the quotients of the Bradley–Terry iteration finite where a class has vanished.
+P_MIN = 1e-200
 BLOCK_BYTES = 32 << 20
 MOST_STEPS = 2000
 # Entries below −NEGATIVE cannot be rounding of a zero: that row goes to the iteration.
@@ -142,12 +144,11 @@ def _climb(p: np.ndarray, r: np.ndarray, positive: np.ndarray, negative: np.ndar
     """The iteration of the head of the file, in place, each row until it stands still."""
     active = np.arange(len(r))
     seen = positive + negative
-    tiny = np.finfo(np.float64).tiny
     for _ in range(MOST_STEPS):
         x, share = p[active], r[active]
         above, below = x @ positive, x @ negative
         gain = (share / above) @ positive.T + ((1 - share) / below) @ negative.T
-        new = np.maximum(x * gain / ((1 / (above + below)) @ seen.T), tiny)
+        new = np.maximum(x * gain / ((1 / (above + below)) @ seen.T), P_MIN)
         new /= new.sum(axis=1, keepdims=True)
         p[active] = new
         active = active[np.abs(new - x).max(axis=1) > 1e-10]

@@ -203,3 +203,19 @@ def test_one_versus_all_codes_are_recognised():
     machines, is_positive = ova_machines(CODES["all versus one"])
     assert machines.tolist() == [2, 0, 1]
     assert not is_positive.any()
+
+
+def test_probabilities_are_those_of_libsvm():
+    """Its sigmoids and outputs give its probabilities; it stops at an error of 0.005/K in Q p."""
+    svmutil = pytest.importorskip("libsvm.svmutil")
+    rng = np.random.default_rng(0)
+    labels = np.arange(150) % 3
+    X = rng.normal(size=(150, 2)) + 1.5 * np.eye(3)[labels][:, :2]
+    theirs = svmutil.svm_train(labels, X, "-c 1 -g 0.5 -b 1 -q")
+    links = [Sigmoid(theirs.probA[m], theirs.probB[m]) for m in range(3)]
+    # LIBSVM takes the class it met first as positive, here the smaller.
+    calibrator = Calibrator("sigmoid", -ovo_code(3), links)
+    _, _, decision = svmutil.svm_predict(labels, X, theirs, "-q")
+    _, _, expected = svmutil.svm_predict(labels, X, theirs, "-b 1 -q")
+    found = calibrator.probabilities(np.array(decision), consistent=False)
+    np.testing.assert_allclose(found, np.array(expected), atol=6e-3)
