@@ -28,6 +28,7 @@ from kfu.validation.judged_models import JudgedModel
 from kfu.validation.scored_rows import ScoredRows
 
 COLUMNS = ("threshold", "fpr", "tpr", "precision", "recall", "model", "class")
+MOST_NAMED = 8  # with more classes only the macro average has a name in the picture
 
 
 def write_points(path: str, curves: Sequence[ScoredRows], average: AverageCurve | None) -> None:
@@ -61,20 +62,24 @@ def draw_all(
     picture: Any, models: list[JudgedModel], runs: list[ScoredRows], average: AverageCurve | None
 ) -> None:
     several = len(models) > 1
-    curves, averages = [], []
+    curves, thin, averages = [], [], []
     for judged in models:
         name = os.path.basename(judged.path)
-        for scored in judged.curves:
-            shown = name if judged.average is None else f"{name}, " * several + scored.positive
-            curves.append((shown, scored.curve))
-        if judged.average is not None:
-            averages.append((f"{name}, " * several + "macro average", judged.average))
+        if judged.average is None:
+            curves.append((name, judged.curves[0].curve))
+            continue
+        prefix = f"{name}, " if several else ""
+        averages.append((f"{prefix}macro average", judged.average))
+        if len(judged.curves) > MOST_NAMED:
+            thin += [scored.curve for scored in judged.curves]
+        else:
+            curves += [(prefix + scored.positive, scored.curve) for scored in judged.curves]
     if average is None:
         curves += [(os.path.basename(run.name), run.curve) for run in runs]
-        draw_curves(picture, curves, (), averages)
     else:
+        thin += [run.curve for run in runs]
         averages.append((f"average of {len(runs)} runs", average))
-        draw_curves(picture, curves, [run.curve for run in runs], averages)
+    draw_curves(picture, curves, thin, averages)
 
 
 def save(picture: Any, path: str, dpi: int) -> None:
@@ -95,13 +100,18 @@ def print_summary(content: dict[str, Any], to_stderr: bool) -> None:
     if len(rows) == 1:
         print_table(["", ""], facts_of(rows[0][1], content["confidence"]), to_stderr=to_stderr)
     else:
-        average = content["average"]
-        if average is not None:
-            rows.append((f"average of {average['n_runs']} runs", average))
         header = ["model", "class", "auc", "low", "high", "average precision"]
         header += ["best accuracy", "at", "best youden", "at"]
         table = [cells_of(name, entry) for name, entry in rows]
         print_table(header, table, to_stderr=to_stderr)
+    average = content["average"]
+    if average is not None:
+        facts = [
+            [name, f"{figure(average[key])} (std {figure(average[key + '_std'])})"]
+            for name, key in (("auc", "auc"), ("average precision", "average_precision"))
+        ]
+        title = f"average of {average['n_runs']} runs"
+        print_table(["", ""], facts, title=title, to_stderr=to_stderr)
     for comparison in content["comparisons"]:
         print_comparison(comparison, to_stderr)
 
