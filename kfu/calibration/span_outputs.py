@@ -11,7 +11,8 @@ to the affine hull of the other unbounded vectors (the linear hull without bias)
     none        f is not changed (α = 0)
 
 One factorisation of K̃ gives outputs like those of n trainings: what a link may be fitted to without
-a hold-out set. Categories do change for some rows; that is the error of the estimate.
+a hold-out set. Categories do change for some rows; the drop is then mostly overestimated, by much
+at a large cost with few unbounded vectors.
 
 Where the formula has no answer a row keeps its output: bounded vectors of a machine with bias and
 without unbounded vectors (removing one breaks Σ y α = 0, so categories must change), and the only

@@ -28,7 +28,7 @@ def samples(draw):
 
 @pytest.mark.parametrize("fit", FITS)
 @given(samples())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_weights_are_copies(fit, sample):
     f, positive, times = sample
     times[0] = max(times[0], 1)
@@ -39,7 +39,7 @@ def test_weights_are_copies(fit, sample):
 
 @pytest.mark.parametrize("fit", FITS)
 @given(samples())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_flipping_outputs_and_outcomes(fit, sample):
     f, positive, times = sample
     weight = times + 0.5
@@ -61,7 +61,7 @@ def test_the_order_of_rows(fit, sample, random):
 
 @pytest.mark.parametrize("fit", FITS)
 @given(samples())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_links_are_monotone_and_inside(fit, sample):
     f, positive, _ = sample
     link = fit(f, positive)
@@ -78,7 +78,7 @@ def test_links_are_monotone_and_inside(fit, sample):
 
 
 @given(samples())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_sigmoid_keeps_the_mean_of_the_targets(sample):
     """Stationarity in B, whatever the sample: Σ P = Σ t."""
     f, positive, times = sample
@@ -109,7 +109,7 @@ def test_probabilities_agree_with_votes_and_classes_may_be_renamed(n_classes, me
 
 
 @given(st.integers(2, 6), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_agreement_moves_nothing_twice(n_classes, seed):
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.full(n_classes, 0.3), size=20)

@@ -149,10 +149,11 @@ def test_a_picture(binary, tmp_path, suffix):
     found = reliability(p, outcome)
     file = tmp_path / f"one.{suffix}"
     plot_reliability(file, found, title="here")
-    again = tmp_path / f"two.{suffix}"
-    plot_reliability(again, {"a": found, "b": reliability(p**2, outcome)})
     assert file.stat().st_size > 3000
-    assert again.read_bytes() != file.read_bytes()
+    if suffix == "svg":  # text is drawn as paths, so compare curves by size
+        several = tmp_path / "several.svg"
+        plot_reliability(several, {"a": found, "b": reliability(p**2, outcome)})
+        assert several.stat().st_size > file.stat().st_size
     starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     assert file.read_bytes().startswith(starts[suffix])
 
