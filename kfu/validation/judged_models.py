@@ -59,6 +59,11 @@ class JudgedModel:
 
 def check_alike(models: Sequence[tuple[str, Model]]) -> None:
     """ModelError when models, each with its name, cannot be judged on the same rows."""
+    for name, model in models:
+        if model.n_classes < 2:
+            raise ModelError(
+                name, f"machine {model.machine} knows no classes", "curves are for classifiers"
+            )
     (first_name, first), *others = models
     for name, model in others:
         if not np.array_equal(model.classes, first.classes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from kfu.errors import DataError, SettingsError
+from kfu.errors import DataError, ModelError, SettingsError
+from kfu.pairwise import ovo_code, ovr_scores
+from kfu.validation.class_scores import class_scores
 from kfu.validation.curves import Curve, auc, average_curves, average_precision, curve_of
 from kfu.validation.delong import areas_and_covariance, auc_interval, delong_test
+from kfu.validation.judged_models import check_alike
 from tests.oracles import curves as oracle
 
 
@@ -216,6 +220,30 @@ def test_large_curve_is_fast_and_finite():
     assert isinstance(curve, Curve)
     assert 0.7 < curve.auc < 0.8
     assert np.isfinite(average_curves([curve, curve]).precision).all()
+
+
+# ---- class scores, models -------------------------------------------------------------------
+
+
+def test_scores_of_the_classes_by_code():
+    decision = np.array([[1.0, -2.0, 0.5], [-1.0, 3.0, 2.0]])
+    np.testing.assert_array_equal(
+        class_scores(decision[:, :1], np.array([[-1], [1]])), [[-1, 1], [1, -1]]
+    )
+    pairwise = ovo_code(3)
+    np.testing.assert_array_equal(class_scores(decision, pairwise), ovr_scores(decision, pairwise))
+    each = np.array([[-1, 1, -1], [-1, -1, 1], [1, -1, -1]])  # machine 0 is of class 2
+    np.testing.assert_array_equal(class_scores(decision, each), decision[:, [1, 2, 0]])
+    other = np.array([[1, 1, 0], [1, -1, 0], [-1, 0, 1], [0, 0, -1]])
+    np.testing.assert_allclose(
+        class_scores(decision, other), [[-0.5, 1.5, -0.25, -0.5], [1, -2, 1.5, -2]]
+    )
+
+
+def test_models_without_classes_have_no_curves():
+    model = SimpleNamespace(n_classes=0, machine="svr", classes=np.empty(0))
+    with pytest.raises(ModelError, match=r"f\.kfu: machine svr knows no classes"):
+        check_alike([("f.kfu", model)])
 
 
 # ---- DeLong ---------------------------------------------------------------------------------
