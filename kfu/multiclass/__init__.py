@@ -6,6 +6,7 @@ from kfu.multiclass.codes import (
     code_distance,
     code_name,
     default_decoding,
+    ova_code,
     read_code,
     resolve_code,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "decoding_name",
     "default_decoding",
     "machine_losses",
+    "ova_code",
     "plot_reverse_cdf",
     "read_code",
     "resolve_code",

@@ -31,7 +31,9 @@ __all__ = [
     "Code",
     "code_distance",
     "code_name",
+    "complete_code",
     "default_decoding",
+    "ova_code",
     "read_code",
     "resolve_code",
 ]

@@ -26,7 +26,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from kfu.errors import SettingsError
 from kfu.multiclass.losses import LOSSES, Loss
@@ -97,6 +96,8 @@ def loss_scores(loss: Loss) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
 
 
 def exponential_scores(decision: np.ndarray, code: np.ndarray) -> np.ndarray:
+    from scipy.special import logsumexp  # here, for it takes as long to load as all of kfu
+
     f = np.clip(decision, -LARGEST_OUTPUT, LARGEST_OUTPUT)
     scores = np.empty((f.shape[0], code.shape[0]))
     for k, row in enumerate(code):
