@@ -35,6 +35,8 @@ MOST_STEPS = 200
 # A Newton step this small, relative to max(1, |A|, |B|) in scaled f, is the last: its error is
 # about the square.
 SMALL_STEP = 1e-9
+# Relative rounding error allowed for in a loss.
+LOSS_ROUNDING = 1e-13
 # Spread of f below this, relative to its magnitude, is rounding: f is constant.
 CONSTANT = 4 * float(np.finfo(np.float64).eps)
 
@@ -129,10 +131,11 @@ def _newton(g: np.ndarray, rest: np.ndarray, share: np.ndarray, flat: float) -> 
         is_last = np.abs(step).max() <= SMALL_STEP * max(1.0, np.abs(point).max())
         while not is_last:
             trial = _loss(point + length * step, g, rest, share)
-            if trial <= value + 1e-4 * length * descent:
+            # Near the minimum the loss no longer resolves a step, and full steps are right.
+            if trial <= value + 1e-4 * length * descent + LOSS_ROUNDING * abs(value):
                 break
             length /= 2
-            if length < 1e-10:  # the loss no longer resolves the step
+            if length < 1e-10:
                 return float(point[0]), float(point[1])
         point = point + length * step
         if is_last:
