@@ -74,7 +74,7 @@ class FeatureDistance:
         """(rows of Z, vectors): ascending along a row with the distance to its point."""
         if self.kind == "precomputed":
             assert self.diagonal is not None
-            values = self.kernel.weight * dense(Z)[:, : self.diagonal.size]
+            values = self.kernel.weight * dense(Z)
         else:
             values = np.ascontiguousarray(self.gram.cross(Z).T)
         if self.kind == "input":

@@ -105,9 +105,9 @@ class _Settings:
 
 
 def default_dims(max_dim: int) -> np.ndarray:
-    """1, 2, ..., 32, then steps of about a tenth, up to and with max_dim."""
-    steps = 32.0 * 1.1 ** np.arange(1, 200)
-    dims = np.concatenate([np.arange(1, 33), np.round(steps[steps < max_dim]), [max_dim]])
+    """1, 2, ..., 20, then steps of about a seventh, up to and with max_dim."""
+    steps = 20.0 * 1.15 ** np.arange(1, 150)
+    dims = np.concatenate([np.arange(1, 21), np.round(steps[steps < max_dim]), [max_dim]])
     return np.unique(dims[dims <= max_dim]).astype(np.int64)
 
 
@@ -232,6 +232,11 @@ def _machine(
 ) -> KpmPath:
     rows = np.flatnonzero(signs)
     pairs = spectra.of(rows)
+    if pairs.count < settings.dims[0]:
+        raise SettingsError(
+            f"the kernel matrix has {pairs.count} eigenvalues above the floor, fewer than the "
+            f"smallest dimension {settings.dims[0]}"
+        )
     fits = _fit_dims(pairs, signs[rows], weights[rows], settings)
     dims = settings.dims[: len(fits)]
     total = weights[rows].sum()
@@ -281,12 +286,9 @@ def _fit_dims(
     As many D at a time as there are threads; which fits are returned does not depend on that.
     """
     features = np.sqrt(len(signs)) * pairs.vectors  # entries of size 1, like eigenfunctions
-    dims = settings.dims[settings.dims <= max(pairs.count, 1)]
+    dims = settings.dims[settings.dims <= pairs.count]
     if dims.size == 0:
-        raise SettingsError(
-            f"the kernel matrix has {pairs.count} eigenvalues above the floor, fewer than the "
-            f"smallest dimension {settings.dims[0]}"
-        )
+        dims = np.array([pairs.count])  # a fold of lower rank: what it has
     enough = SEPARATED * weights.sum()
     fits: list[HingeFit] = []
     with ThreadPoolExecutor(settings.threads) as pool:

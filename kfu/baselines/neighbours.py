@@ -28,6 +28,7 @@ from kfu.baselines.distances import FeatureDistance
 from kfu.baselines.rows import (
     BLOCK_BYTES,
     checked_labels,
+    checked_new_rows,
     checked_rows,
     checked_weights,
     class_coefficients,
@@ -163,6 +164,7 @@ def _search(
     absent = weights <= 0.0
     _check_k(k, int(np.count_nonzero(~absent)))
     metric = FeatureDistance(vectors, kernel, diagonal=diagonal, threads=threads)
+    X = checked_new_rows(X, weights.size, None if vectors is None else vectors.shape[1], kernel)
     for rows in row_blocks(X.shape[0], 24 * weights.size, budget):
         keys = metric.keys(X[rows])
         keys[:, absent] = np.inf

@@ -54,6 +54,21 @@ def checked_rows(X: Any, kernel: KernelSpec, source: str) -> Matrix:
     return X
 
 
+def checked_new_rows(X: Any, n_vectors: int, n_features: int | None, kernel: KernelSpec) -> Matrix:
+    """Rows to predict: finite, and as wide as the vectors, or their kernel values with them all.
+
+    `n_features` is that of the vectors, None where a precomputed kernel has none.
+    """
+    X = check_X(X, source="X")
+    width = n_vectors if kernel.is_precomputed else n_features
+    if X.shape[1] != width:
+        what = "kernel values a row" if kernel.is_precomputed else "features"
+        raise DataError(
+            "X", None, f"{X.shape[1]} {what} where the training rows have {width}", "give as many"
+        )
+    return X
+
+
 def checked_weights(weight: np.ndarray | None, n: int, source: str) -> np.ndarray:
     return np.ones(n) if weight is None else check_weights(weight, n, source)
 
@@ -130,12 +145,19 @@ def expansion_scores(
     For a precomputed kernel the rows of X are the kernel values with all vectors, which are not
     looked at.
     """
-    if kernel.is_precomputed:
-        sums = kernel.weight * (dense(X)[:, : coef.shape[1]] @ coef.T)
-    else:
+    coef = np.atleast_2d(coef)
+    width = None if vectors is None else vectors.shape[1]
+    X = checked_new_rows(X, coef.shape[1], width, kernel)
+    sums = np.empty((X.shape[0], coef.shape[0]))
+    gram = None
+    if not kernel.is_precomputed:
         gram = Gram(vectors, kernel, precision="float64", threads=threads)
-        sums = gram.decision(None, coef.T, X)
-    return np.asarray(sums) + bias
+    for rows in row_blocks(X.shape[0], 8 * X.shape[1]):
+        if gram is None:
+            sums[rows] = kernel.weight * (dense(X[rows]) @ coef.T)
+        else:
+            sums[rows] = gram.decision(None, coef.T, X[rows])
+    return sums + bias
 
 
 def dense(X: Any) -> np.ndarray:

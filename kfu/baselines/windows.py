@@ -29,16 +29,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from kfu._gram import Gram
 from kfu.baselines.rows import (
     Expansion,
     checked_labels,
+    checked_new_rows,
     checked_rows,
     checked_weights,
     class_coefficients,
     class_totals,
-    dense,
     expansion_scores,
     row_blocks,
     weighted_error,
@@ -186,8 +187,9 @@ def _estimates(
 ) -> np.ndarray:
     """Σ parts K / Σ weights K, guarded."""
     check_window(kernel)
+    X = checked_new_rows(X, weights.size, None if vectors is None else vectors.shape[1], kernel)
     if kernel.is_precomputed:
-        _check_values(dense(X), "X")
+        _check_values(X.data if sp.issparse(X) else X, "X")
     rows = np.vstack([parts, weights])
     sums = expansion_scores(vectors, rows, kernel, X, threads=threads)
 

@@ -19,7 +19,7 @@ from kfu.baselines import (
 )
 from kfu.baselines.distances import FeatureDistance
 from kfu.baselines.neighbours import NUDGE, nearest_keys
-from kfu.errors import SettingsError
+from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
 from tests.oracles.baselines import knn_classes, knn_means, neighbours_of
 from tests.oracles.kernels import ORACLES
@@ -208,6 +208,10 @@ def test_bad_settings_are_refused():
         knn_scores(X, coef, linear, Z, neighbours=1, weighting="cubic")
     with pytest.raises(SettingsError, match="one of them is negative"):
         knn_scores(X, -coef, linear, Z, neighbours=1)
+    with pytest.raises(DataError, match="2 features where the training rows have 3"):
+        knn_scores(X, coef, linear, Z[:, :2], neighbours=1)
+    with pytest.raises(DataError, match="NaN in row 0"):
+        knn_scores(X, coef, linear, Z * np.nan, neighbours=1)
     with pytest.raises(SettingsError, match="two rows of positive weight"):
         select_k(X, labels, linear, weight=np.eye(40)[0], regression=True)
     assert select_k(X, labels, linear, kmax=500).loo_error.size == 39

@@ -190,6 +190,12 @@ def test_kernels_that_are_no_windows_and_other_bad_input():
         parzen(X, labels, KERNELS[0], prior=np.array([0.5, 0.5]))
     with pytest.raises(DataError, match="a negative kernel value"):
         parzen(-np.eye(4), [0, 1, 0, 1], KernelSpec.make("precomputed"))
+    with pytest.raises(DataError, match="4 kernel values a row where the training rows have 3"):
+        nadaraya_watson_scores(
+            None, class_coefficients([0, 1, 0]), KernelSpec.make("precomputed"), np.ones((2, 4))
+        )
+    with pytest.raises(DataError, match="2 features where the training rows have 3"):
+        nadaraya_watson_scores(X, class_coefficients(labels), KERNELS[0], X[:, :2])
     with pytest.raises(SettingsError, match="greater than 0"):
         select_width(X, labels, KERNELS[0], gammas=[0.0, 1.0])
     with pytest.raises(SettingsError, match="no single gamma"):
