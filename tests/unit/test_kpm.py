@@ -203,17 +203,19 @@ def test_a_fold_of_lower_rank_uses_what_it_has():
     X = np.column_stack([[1.0, 3, 2, 7, 4, 6, 5, 8], 9 * np.eye(8)[0]])
     y = np.array([1, -1, -1, -1, 1, 1, -1, 1])
     folds = np.arange(8) % 4
-    path = kernel_projection(X, y, KernelSpec.make("linear"), dims=[2], folds=folds)
-    wrong = 0
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 8)  # generic: the minimisers are unique
+    linear = KernelSpec.make("linear")
+    path = kernel_projection(X, y, linear, weight=weight, dims=[2], folds=folds)
+    wrong = 0.0
     for fold in range(4):
         train, held = folds != fold, folds == fold
         K, cross = X[train] @ X[train].T, X[held] @ X[train].T
         dim = np.linalg.matrix_rank(K)
         assert dim == (1 if fold == 0 else 2)
-        coef, bias, _ = projection_machine(K, y[train], np.ones(6), dim)
-        wrong += np.sum(np.where(cross @ coef + bias > 0, 1, -1) != y[held])
+        coef, bias, _ = projection_machine(K, y[train], weight[train], dim)
+        wrong += weight[held] @ (np.where(cross @ coef + bias > 0, 1, -1) != y[held])
     assert path.dims.tolist() == [2]
-    assert path.cv_error[0] == pytest.approx(wrong / 8)
+    assert path.cv_error[0] == pytest.approx(wrong / weight.sum())
 
 
 @pytest.mark.parametrize("count", [10, 100, 520])
