@@ -294,3 +294,17 @@ def test_default_decodings_exist_and_follow_the_loss():
     assert default_decoding(name, code, "square") == "square"
     assert default_decoding("ova", resolve_code("ova", 6)[0], "square") == "argmax"
     assert default_decoding("my-code.txt", code, "square") == "square"
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_dense_columns_drawn_by_chance_are_different_too(seed):
+    code = dense_code(13, seed, draws=1)  # one matrix in six has equal columns
+    assert np.unique(code, axis=1).shape[1] == code.shape[1]
+
+
+@pytest.mark.parametrize("build", [dense_code, sparse_code])
+def test_the_best_matrix_is_kept_from_chunk_to_chunk(build, monkeypatch):
+    monkeypatch.setattr("kfu.multiclass.random_codes.CHUNK_ENTRIES", 1)  # one matrix at a time
+    distances = [code_distance(build(9, 0, draws=draws)) for draws in (1, 5, 20, 60, 120)]
+    assert distances == sorted(distances)
+    assert distances[-1] > distances[0]
