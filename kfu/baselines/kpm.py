@@ -151,7 +151,7 @@ def kernel_projection(
         source=source,
     )
     path = machines.paths[0]
-    path.info["decompositions"] = machines.info["decompositions"]
+    path.info |= {key: machines.info[key] for key in ("decompositions", "warnings")}
     return path
 
 
@@ -219,8 +219,25 @@ def kernel_projection_code(
             "eigenpairs": [path.info["eigenpairs"] for path in paths],
             "decompositions": spectra.decompositions,
             "programmes": sum(path.info["programmes"] for path in paths),
+            "warnings": _warnings(kernel, paths),
         },
     )
+
+
+def _warnings(kernel: KernelSpec, paths: list[KpmPath]) -> list[str]:
+    found = []
+    if not (kernel.is_psd or kernel.is_precomputed):
+        found.append(
+            f"kernel {kernel.describe()} need not be positive semidefinite: directions with "
+            "negative eigenvalues are left out"
+        )
+    at_end = sum(p.chosen == p.dims.size - 1 and p.stopped == "max_dim" for p in paths)
+    if at_end:
+        found.append(
+            f"the chosen dimension is the largest tried in {at_end} of {len(paths)} machines; "
+            "raise max_dim"
+        )
+    return found
 
 
 def _machine(

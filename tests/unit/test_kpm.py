@@ -244,6 +244,17 @@ def test_the_two_programmes_agree():
     assert fit.gap <= 1e-6 * weight.sum()
 
 
+def test_warnings_of_kernel_and_dimension():
+    X, _, _ = sample(12)
+    y = np.where(X[:, 0] + 0.5 * X[:, 1] * X[:, 2] > 0, 1, -1)
+    odd = KernelSpec.make("sigmoid", gamma=0.5, coef0=-1.0)
+    path = kernel_projection(X, y, odd, dims=[1, 2, 3], dim_penalty=0.0)
+    assert np.all(path.eigenvalues > 0)
+    assert "need not be positive semidefinite" in path.info["warnings"][0]
+    assert "the largest tried in 1 of 1 machines" in path.info["warnings"][1]
+    assert kernel_projection(X, y, RBF, dims=[1, 2, 3], dim_penalty=99.0).info["warnings"] == []
+
+
 def test_dims_and_bad_input():
     assert default_dims(5).tolist() == [1, 2, 3, 4, 5]
     assert default_dims(40).tolist() == [*range(1, 21), 23, 26, 30, 35, 40]
