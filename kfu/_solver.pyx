@@ -106,6 +106,7 @@ cdef extern from "kfu/certified_solver.h" namespace "kfu" nogil:
         Status round() except +
         const Certificate& certificate() except +
         vector[double] beta()
+        double objective()
         Info info()
         int64_t verification_evaluations()
         double seconds_verification()
@@ -252,6 +253,10 @@ cdef class DualRun:
         if values.size():
             memcpy(&view[0], values.data(), values.size() * sizeof(double))
         return out
+
+    def objective(self):
+        """The dual by the maintained gradient; that of variables set aside may be out of date."""
+        return self.solver.get().objective()
 
     def gap(self):
         """The gap of the maximal violating pair by the maintained gradient."""

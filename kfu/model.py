@@ -24,9 +24,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfu.data import Matrix, check_width, check_X
-from kfu.errors import DataError
+from kfu.errors import DataError, ModelError
 from kfu.kernels import KERNELS, KernelSpec
-from kfu.pairwise import support_classes, vote
+from kfu.machine_kinds import CLASSIFIER, NOVELTY, kind_of_machine
+from kfu.model_rules import special_rule
+from kfu.multiclass.decoding import check_decoding, class_scores, decode
+from kfu.pairwise import support_classes
 from kfu.scale import Scaler
 
 __all__ = ["Model"]
@@ -41,17 +44,19 @@ class Model:
 
     machine: str  #: name of the machine, "svc"
     kernel: KernelSpec  #: resolved: every parameter has a value
-    classes: np.ndarray  #: sorted class labels, float64 or str
+    classes: np.ndarray  #: sorted class labels, float64 or str; none for regression and ranking
     n_features: int  #: columns of the training data (precomputed: its rows)
     support: np.ndarray  #: int64 (n_sv,): rows of the training data; -1 where not known
     support_vectors: Matrix | None  #: (n_sv, n_features); None for a precomputed kernel
     coef: np.ndarray  #: float64 (n_machines, n_sv): c_i = y_i α_i
     bias: np.ndarray  #: float64 (n_machines,)
-    code: np.ndarray  #: int8 (n_classes, n_machines), see kfu.pairwise
+    code: np.ndarray  #: int8 (n_classes, n_machines), see kfu.multiclass
     scaler: Scaler | None = None
     settings: dict[str, Any] = field(default_factory=dict)  #: how it was trained
     info: dict[str, Any] = field(default_factory=dict)  #: the report of training
     n_support: np.ndarray | None = None  #: int64 (n_classes,); read off `coef` when not given
+    decoding: str = "votes"  #: how decision values become a class, see kfu.multiclass
+    calibration: dict[str, Any] | None = None  #: a kfu.calibration.Calibrator as plain values
 
     def __post_init__(self) -> None:
         self.classes = np.asarray(self.classes)
@@ -100,16 +105,28 @@ class Model:
             return "precomputed"
         return "csr" if sp.issparse(self.support_vectors) else "dense"
 
+    @property
+    def kind(self) -> str:
+        """classifier, regressor, novelty or ranker (kfu.machine_kinds)."""
+        return kind_of_machine(self.machine)
+
+    @property
+    def has_classes(self) -> bool:
+        return self.kind in (CLASSIFIER, NOVELTY)
+
     def describe(self) -> dict[str, Any]:
         """What `kfu info` prints: plain values only."""
         values = None if self.support_vectors is None else str(self.support_vectors.dtype)
         assert self.n_support is not None
         return {
             "machine": self.machine,
+            "machine_kind": self.kind,
             "kernel": self.kernel.describe(),
             "n_features": self.n_features,
             "classes": self.classes.tolist(),
             "n_machines": self.n_machines,
+            "decoding": self.decoding,
+            "has_probabilities": self.calibration is not None,
             "n_sv": self.n_sv,
             "n_support": self.n_support.tolist(),
             "layout": self.layout,
@@ -156,16 +173,40 @@ class Model:
         return result
 
     def decide(self, decision: np.ndarray) -> np.ndarray:
-        """Class indices (n,) for decision values (n, n_machines); the rule is kfu.pairwise's.
+        """Class indices (n,) for decision values (n, n_machines), by the model's decoding.
 
-        Two classes: f > 0 is the larger class, f <= 0 the smaller.
+        Two classes and one machine: f > 0 is the larger class, f <= 0 the smaller.
         """
-        return vote(decision, self.code)
+        return decode(decision, self.code, self.decoding)
+
+    def class_scores(self, decision: np.ndarray) -> np.ndarray:
+        """One score for each class (n, n_classes), the largest of which is `decide`'s choice."""
+        return class_scores(decision, self.code, self.decoding)
 
     def predict(self, X: Any, **options: Any) -> np.ndarray:
-        """The label of each row, from `classes`; options as for `classify`."""
+        """The label of each row, from `classes` (options as for `classify`), or the number or
+        score f(x) of a model without classes (options as for `decision_function`)."""
+        if not self.has_classes:
+            return np.ascontiguousarray(self.decision_function(X, **options)[:, 0])
         labels: np.ndarray = self.classes[self.classify(X, **options)]
         return labels
+
+    def probabilities(self, X: Any, **options: Any) -> np.ndarray:
+        """Probability of each class (n, n_classes); rows sum to 1, and the largest is the label's.
+
+        ModelError for a model without calibration; options as for `decision_function`.
+        """
+        return self.decision_and_probabilities(X, **options)[1]
+
+    def decision_and_probabilities(self, X: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+        """`decision_function` and the probabilities that belong to it."""
+        from kfu.calibration import Calibrator
+
+        if self.calibration is None:
+            raise ModelError("the model", "holds no probabilities", "train it with --probability")
+        decision = self.decision_function(X, **options)
+        calibrator = Calibrator.from_dict(self.calibration)
+        return decision, calibrator.probabilities(decision, self.decide(decision))
 
     def classify(
         self,
@@ -183,7 +224,8 @@ class Model:
         is that of "float64".
         """
         X = self.match_features(X, from_sparse_text=from_sparse_text, source=source)
-        may_prove = self.n_machines == 1 and self.n_sv > 0 and self.kernel.name == "rbf"
+        is_plain = self.n_machines == 1 and special_rule(self.machine) is None
+        may_prove = is_plain and self.n_sv > 0 and self.kernel.name == "rbf"
         if precision != "auto" or not may_prove:
             precision = "float64" if precision == "auto" else precision
             return self.decide(self._values(X, threads, precision, source))
@@ -302,7 +344,9 @@ class Model:
         vectors = self.support_vectors
         require = [
             (self.coef.ndim == 2, "coef is not a matrix"),
-            (self.classes.ndim == 1 and self.n_classes >= 2, "fewer than two classes"),
+            (self.classes.ndim == 1, "classes are not a list"),
+            (self.n_classes >= 2 or not self.has_classes, "fewer than two classes"),
+            (self.n_classes == 0 or self.has_classes, "classes of a machine that has none"),
             (np.unique(self.classes).size == self.classes.size, "a class appears twice"),
             (self.classes.dtype.kind == "U" or _is_finite(self.classes), "a class is not finite"),
             (bool(np.all(self.classes[:-1] < self.classes[1:])), "classes are not in order"),
@@ -315,6 +359,8 @@ class Model:
             ((vectors is None) == self.is_precomputed, "support vectors and kernel do not fit"),
             (self.kernel.is_resolved, "a parameter of the kernel has no value"),
         ]
+        if self.has_classes:
+            check_decoding(self.decoding, self.code)
         if vectors is not None:
             require += [
                 (vectors.shape == (n_sv, self.n_features), "support vectors and coef do not fit"),
@@ -354,6 +400,12 @@ class Model:
     def _make_evaluator(
         self, width: int, threads: int, precision: str
     ) -> Callable[[Matrix], np.ndarray]:
+        rule = special_rule(self.machine)
+        if rule is not None:
+            known = self.support_vectors
+            held = None if known is None else _with_columns(known, width)
+            columns = self.support if known is None else slice(None)
+            return lambda block: rule(self, held, block[:, columns], threads)
         if self.support_vectors is None:
             weighted = self.coef * self.kernel.weight
             return lambda block: _precomputed_sums(block, self.support, weighted)

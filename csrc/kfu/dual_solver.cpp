@@ -455,6 +455,14 @@ std::vector<double> DualSolver<T>::beta() const {
 }
 
 template <class T>
+double DualSolver<T>::objective() const {
+  double value = 0.0;
+  for (Index k = 0; k < n_; ++k)
+    value -= 0.5 * beta_[k] * (F_[k] + linear_[k]) + kink_[k] * std::fabs(beta_[k]);
+  return value;
+}
+
+template <class T>
 std::vector<double> DualSolver<T>::gradient() const {
   std::vector<double> out;
   if (n_active_ < n_) return out;

@@ -40,6 +40,8 @@ class OuterLoop {
   virtual const Info& info() const = 0;
   /// β by variable.
   virtual std::vector<double> beta() const = 0;
+  /// The maximised dual by the maintained gradient; that of shrunk variables is out of date.
+  virtual double objective() const = 0;
   /// The maintained gradient by variable, or nothing when some of it is out of date (shrunk).
   virtual std::vector<double> gradient() const = 0;
   /// Replaces the maintained gradient (by variable) by a more accurate one, for all variables.
@@ -62,6 +64,7 @@ class DualSolver final : public OuterLoop {
   Status round() override;
   const Info& info() const override { return info_; }
   std::vector<double> beta() const override;
+  double objective() const override;
   std::vector<double> gradient() const override;
   void reset_gradient(const std::vector<double>& F) override;
   void set_goal(double tolerance, Index iterations) override {

@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kfu._version import __version__
-from kfu.errors import KfuError, ModelError
+from kfu.errors import KfuError, ModelError, SettingsError
 from kfu.io.atomic import atomic_output
 from kfu.io.json_values import plain
 from kfu.kernels import KernelSpec
@@ -37,7 +37,7 @@ from kfu.scale import Scaler
 __all__ = ["FORMAT", "VERSION", "load_model", "save_model"]
 
 FORMAT = "kfu-model"
-VERSION = 1
+VERSION = 2  # 2: machines without classes, decodings, calibration
 HEADER = "header.json"
 MAX_HEADER_BYTES = 256 << 20
 LABEL_TYPES = {"number": np.float64, "string": np.str_}
@@ -71,6 +71,10 @@ HEADER_KEYS: dict[str, type | tuple[type, ...]] = {
     "info": dict,
     "arrays": dict,
 }
+OPTIONAL_KEYS: dict[str, tuple[type | tuple[type, ...], Any]] = {  # type, value when missing
+    "decoding": (str, "votes"),
+    "calibration": ((dict, type(None)), None),
+}
 # What a report says of the run rather than of the model: left out, so that training again gives the
 # same bytes, whatever the number of threads.
 OF_THE_RUN = frozenset({"seconds", "phases", "peak_rss_mib", "threads"})
@@ -99,6 +103,8 @@ def save_model(path: str | PathLike[str], model: Model) -> None:
         "n_features": model.n_features,
         "vectors": model.layout,
         "scaler": None if model.scaler is None else plain(model.scaler.to_dict()),
+        "decoding": model.decoding,
+        "calibration": None if model.calibration is None else plain(model.calibration),
         "settings": plain(_of_the_model(model.settings)),
         "info": plain(_of_the_model(model.info)),
         "arrays": {k: {"dtype": a.dtype.str, "shape": list(a.shape)} for k, a in arrays.items()},
@@ -209,6 +215,10 @@ def _read_header(source: str, archive: zipfile.ZipFile) -> dict[str, Any]:
         value = header.get(key, NotImplemented)
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ModelError(source, f"the header has no proper '{key}'", REPLACE)
+    for key, (allowed, missing) in OPTIONAL_KEYS.items():
+        value = header.setdefault(key, missing)
+        if not isinstance(value, allowed):
+            raise ModelError(source, f"the header has no proper '{key}'", REPLACE)
     return header
 
 
@@ -280,12 +290,27 @@ def _build(source: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -
             n_features=header["n_features"],
             support_vectors=_vectors(header, arrays),
             scaler=scaler,
+            decoding=header["decoding"],
+            calibration=_calibration(source, header["calibration"]),
             settings=header["settings"],
             info=header["info"],
             **{name: arrays[name] for name in BASE_ARRAYS},
         )
-    except (ValueError, TypeError, OverflowError) as error:
+    except (SettingsError, ValueError, TypeError, OverflowError) as error:
         raise ModelError(source, str(error), REPLACE) from None
+
+
+def _calibration(source: str, values: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The calibration as it is, when a Calibrator can be made of it."""
+    if values is None:
+        return None
+    from kfu.calibration import Calibrator
+
+    try:
+        Calibrator.from_dict(values)
+    except (KfuError, ValueError, TypeError, KeyError) as error:
+        raise ModelError(source, f"the calibration cannot be read ({error})", REPLACE) from None
+    return values
 
 
 def _vectors(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:

@@ -1,7 +1,7 @@
 """Machines: what turns labels and costs into dual problems, and solutions into a Model."""
 
 from kfu.machines.checkpoint import Checkpoint
-from kfu.machines.svc import train_svc
-from kfu.machines.training import MACHINES, train
+from kfu.machines.registry import MACHINES, OPTIONS, Machine, machine_named
+from kfu.machines.training import train
 
-__all__ = ["MACHINES", "Checkpoint", "train", "train_svc"]
+__all__ = ["MACHINES", "OPTIONS", "Checkpoint", "Machine", "machine_named", "train"]

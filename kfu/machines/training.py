@@ -2,162 +2,108 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from kfu.errors import ConvergenceWarning, DataError, SettingsError
 from kfu.kernels import KernelSpec
+from kfu.machine_kinds import CLASSIFIER
 from kfu.machines.checkpoint import Checkpoint
-from kfu.machines.svc import train_svc
+from kfu.machines.registry import Machine, machine_named
+from kfu.machines.single_machine import SINGLE_MACHINES
+from kfu.machines.task import BIASES, TrainingTask, check_start
 from kfu.model import Model
-from kfu.solvers import DualProblem, Solution, SolverSettings
-from kfu.solvers.dual import Progress, ProgressCallback
+from kfu.multiclass import check_decoding, decoding_name, default_decoding, ova_code, resolve_code
+from kfu.solvers import SolverSettings
+from kfu.solvers.dual import ProgressCallback
 
-
-@dataclass(frozen=True)
-class Machine:
-    """A kind of machine: what it is, and the function that trains it."""
-
-    summary: str
-    train: Callable[[TrainingTask], Model]
-
-
-MACHINES: dict[str, Machine] = {
-    "svc": Machine("support vector classifier, hinge loss (C-SVC)", train_svc),
-}
-
-
-@dataclass
-class TrainingTask:
-    """Everything a machine needs, checked: labels are class indices, costs the C_i of the rows."""
-
-    X: Any
-    labels: np.ndarray
-    classes: np.ndarray
-    costs: np.ndarray
-    kernel: KernelSpec
-    bias: bool
-    cost: float
-    settings: SolverSettings
-    start: Model | None = None
-    progress: ProgressCallback | None = None
-    checkpoint: Checkpoint | None = None
-    class_weight: Any = None
-    resumed: dict[int, np.ndarray] = field(default_factory=dict)  # machine -> β by row
-
-    @property
-    def n(self) -> int:
-        return len(self.labels)
-
-    def described(self) -> dict[str, Any]:
-        weight = self.class_weight
-        if isinstance(weight, Mapping):
-            weight = {str(label): float(value) for label, value in weight.items()}
-        return {
-            "cost": self.cost,
-            "bias": self.bias,
-            "class_weight": weight,
-            **self.settings.to_dict(),
-        }
-
-    def start_of(self, machine: int, rows: np.ndarray, problem: DualProblem) -> np.ndarray | None:
-        """A feasible β for this machine from the checkpoint or the start model; None for zeros."""
-        if machine in self.resumed:
-            beta = self.resumed[machine][rows]
-        elif self.start is not None:
-            beta = _coefficients_of(self.start, machine, self.n)[rows]
-        else:
-            return None
-        return feasible(beta, problem)
-
-    def progress_of(
-        self, machine: int, n_machines: int, rows: np.ndarray
-    ) -> ProgressCallback | None:
-        """The callback of one machine: saves checkpoints, tells which machine it is."""
-        if self.progress is None and self.checkpoint is None:
-            return None
-        stage = f"{machine + 1}/{n_machines}" if n_machines > 1 else ""
-
-        def report(seen: Progress) -> bool:
-            if self.checkpoint is not None and self.checkpoint.is_due():
-                self.checkpoint.save(machine, self._all_rows(rows, seen.beta()))
-            if self.progress is None:
-                return False
-            return bool(self.progress(replace(seen, stage=stage)))
-
-        return report
-
-    def machine_done(self, machine: int, rows: np.ndarray, solution: Solution) -> None:
-        if self.checkpoint is None:
-            return
-        beta = self._all_rows(rows, solution.beta)
-        if solution.info.status == "converged":
-            self.checkpoint.finish(machine, beta)
-        else:
-            self.checkpoint.save(machine, beta)  # the run is about to end
-
-    def _all_rows(self, rows: np.ndarray, beta: np.ndarray) -> np.ndarray:
-        full = np.zeros(self.n)
-        full[rows] = beta
-        return full
+LOSSES = {"svc": "hinge", "svc2": "square", "nu-svc": "hinge", "kpm": "hinge"}
 
 
 def train(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     machine: str = "svc",
     kernel: KernelSpec | None = None,
     cost: float = 1.0,
     class_weight: Mapping[Any, float] | str | None = None,
     sample_weight: np.ndarray | None = None,
-    bias: bool = True,
+    bias: bool | str = True,
+    multiclass: Any = "ava",
+    decoding: str | None = None,
+    qid: np.ndarray | None = None,
+    seed: int = 0,
     settings: SolverSettings | None = None,
     start: Model | None = None,
     progress: ProgressCallback | None = None,
     checkpoint: Checkpoint | None = None,
+    store: Any = None,
     source: str = "data",
+    **options: Any,
 ) -> Model:
-    """Train a machine on the rows of X (array or CSR) with labels y; `source` names X in messages.
+    """Train a machine on the rows of X (array or CSR); `source` names X in messages.
 
-    A kernel that is None is rbf with γ = 1/n_features. class_weight maps labels to factors of C, or
-    is "balanced" (n / (n_classes · count)). `start` gives a model to start from; its `support` rows
-    refer to the same X. Returns a Model; when the solver stopped early it warns with
-    ConvergenceWarning and model.info["status"] says why.
+    y holds the labels of a classifier, the numbers of a regression, the relevance of a ranking;
+    one-class takes none. A kernel that is None is rbf with γ = 1/n_features. cost may be infinite
+    for svc and svc2 (hard margin). class_weight maps labels to factors of C, or is "balanced"
+    (n / (n_classes · count)). bias: True or "free", False or "none", or "regularised" (½b² is added
+    to the objective). multiclass: a name of kfu.multiclass.CODES, "crammer-singer",
+    "weston-watkins", a code matrix or the path of one; decoding: a name of
+    kfu.multiclass.DECODINGS. qid: queries of a ranking. `start` gives a model to start from; its
+    `support` rows refer to the same X. `store` is a KernelStore over X under the same kernel.
+    Further options are those of the machine (kfu.machines.OPTIONS): nu, epsilon, margins, ...
+
+    Returns a Model; when the solver stopped early it warns with ConvergenceWarning and
+    model.info["status"] says why.
     """
-    if machine not in MACHINES:
-        raise SettingsError(f"no machine {machine!r}; choose one of {', '.join(MACHINES)}")
-    if not np.isfinite(cost) or cost <= 0.0:
-        raise SettingsError(f"cost is {cost!r}; C has to be a finite number greater than 0")
+    chosen = machine_named(machine)
     X = _as_matrix(X, source)
-    classes, labels = _encoded(y, X.shape[0], source)
+    if X.shape[0] == 0:
+        raise DataError(source, None, "no rows", "give data with at least one row")
     spec = (kernel or KernelSpec.make("rbf")).resolve(X)
     spec.check_data(X, source=source)
+    is_classifier = chosen.kind == CLASSIFIER
     task = TrainingTask(
+        machine=chosen,
         X=X,
-        labels=labels,
-        classes=classes,
-        costs=cost * _weights(labels, classes, class_weight, sample_weight, source),
+        n=X.shape[0],
+        labels=None,
+        classes=np.zeros(0),
+        targets=None,
+        weights=np.ones(X.shape[0]),
         kernel=spec,
-        bias=bias,
-        cost=float(cost),
+        bias=_checked_bias(bias, chosen),
+        cost=_checked_cost(cost, chosen),
+        options=chosen.check_options(options),
         settings=settings or SolverSettings(),
+        qid=qid,
+        seed=seed,
+        source=source,
         start=start,
         progress=progress,
         checkpoint=checkpoint,
         class_weight=class_weight,
+        store=store,
     )
+    if is_classifier:
+        task.classes, task.labels = _encoded(y, task.n, source)
+        task.weights = _weights(task.labels, task.classes, class_weight, sample_weight, source)
+        _choose_code(task, multiclass, decoding)
+    else:
+        if class_weight is not None:
+            raise SettingsError(f"machine {machine} has no classes; leave the class weights out")
+        if chosen.needs_labels:
+            task.targets = _numbers(y, task.n, source)
+        task.weights = _row_weights(sample_weight, task.n, source)
     if start is not None:
-        _check_start(start, task)
+        check_start(start, task)
     if checkpoint is not None:
-        task.resumed = checkpoint.open(_fingerprint(task, machine))
-    model = MACHINES[machine].train(task)
+        task.resumed = checkpoint.open(task.fingerprint())
+    model = chosen.train(task)
     status = model.info["status"]
     if checkpoint is not None and status == "converged":
         checkpoint.remove()
@@ -171,60 +117,74 @@ def train(
     return model
 
 
-def feasible(beta: np.ndarray, problem: DualProblem) -> np.ndarray:
-    """β moved into the boxes and, where the equality binds, onto Σβ = 0 by scaling one side.
+def _checked_cost(cost: float, machine: Machine) -> float:
+    may_be_infinite = machine.name in ("svc", "svc2")
+    if not cost > 0.0 or (np.isinf(cost) and not may_be_infinite):
+        needed = "a number greater than 0" if may_be_infinite else "a finite number greater than 0"
+        raise SettingsError(f"cost is {cost!r}; C has to be {needed}")
+    return float(cost)
 
-    A sum of rounding size is left alone: scaling would take β that are at a bound off it.
-    """
-    arrays = problem.signed(None)
-    beta = np.clip(beta, arrays["lower"], arrays["upper"])
-    if not problem.has_equality:
-        return beta
-    positive, negative = beta[beta > 0].sum(), -beta[beta < 0].sum()
-    if abs(positive - negative) <= 1e-12 * (positive + negative):
-        return beta
-    if positive > negative:
-        beta[beta > 0] *= negative / positive
+
+def _checked_bias(bias: bool | str, machine: Machine) -> str:
+    name = {True: "free", False: "none"}.get(bias, bias) if isinstance(bias, bool) else bias
+    if name not in BIASES:
+        raise SettingsError(f"bias is {bias!r}; choose one of {', '.join(BIASES)}")
+    if name != "free" and (not machine.takes_bias or machine.name == "nu-svc"):
+        raise SettingsError(f"machine {machine.name} has no bias to choose; leave it out")
+    return name
+
+
+def _choose_code(task: TrainingTask, multiclass: Any, decoding: str | None) -> None:
+    """Sets: code, code_name, decoding of the task."""
+    n_classes = len(task.classes)
+    name = multiclass.strip().lower() if isinstance(multiclass, str) else None
+    if name in SINGLE_MACHINES:
+        task.code, task.code_name = ova_code(n_classes), name
+        if n_classes == 2:
+            task.code = np.array([[1, -1], [-1, 1]], dtype=np.int8)
+        task.decoding = "argmax"
+    elif task.machine.takes_codes:
+        task.code, task.code_name = resolve_code(multiclass, n_classes, task.seed)
+        loss = LOSSES.get(task.machine.name, "hinge")
+        task.decoding = default_decoding(task.code_name, task.code, loss)
     else:
-        beta[beta < 0] *= positive / negative
-    return beta
+        task.decoding = "argmax"
+        return
+    if decoding is not None:
+        task.decoding = decoding_name(decoding)
+        check_decoding(task.decoding, task.code)
 
 
-def _coefficients_of(model: Model, machine: int, n: int) -> np.ndarray:
-    full = np.zeros(n)
-    full[model.support] = model.coef[machine]
-    return full
+def _numbers(y: Any, n: int, source: str) -> np.ndarray:
+    """The targets of a regression or ranking."""
+    if y is None:
+        raise DataError(source, None, "no targets", "give one number a row")
+    values = np.asarray(y)
+    if values.shape != (n,):
+        raise DataError(source, None, f"{values.size} targets for {n} rows", "give one each")
+    try:
+        values = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            source, None, "targets that are not numbers", "a regression needs numbers as labels"
+        ) from None
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values))) + 1
+        raise DataError(source, None, f"the target of row {row} is not finite", "mend the targets")
+    return values
 
 
-def _check_start(start: Model, task: TrainingTask) -> None:
-    known = start.support.size == 0 or (start.support.min() >= 0 and start.support.max() < task.n)
-    if not known:
-        raise SettingsError(
-            "the start model does not tell the rows of its support vectors in these data; "
-            "start from a model that kfu trained on the same file"
-        )
-    if start.classes.tolist() != task.classes.tolist():
-        raise SettingsError("the start model has other classes than the data; train it on the same")
-
-
-def _fingerprint(task: TrainingTask, machine: str) -> dict[str, Any]:
-    """What a checkpoint has to share with the training it is resumed in."""
-    digest = hashlib.sha256()
-    if sp.issparse(task.X):
-        for part in (task.X.data, task.X.indices, task.X.indptr):
-            digest.update(np.ascontiguousarray(part).data)
-    else:
-        digest.update(np.ascontiguousarray(task.X).data)
-    digest.update(np.ascontiguousarray(task.labels).data)
-    digest.update(np.ascontiguousarray(task.costs).data)
-    return {
-        "machine": machine,
-        "kernel": task.kernel.to_dict(),
-        "cost": task.cost,
-        "bias": task.bias,
-        "n": task.n,
-        "data": digest.hexdigest(),
-    }
+def _row_weights(sample_weight: Any, n: int, source: str) -> np.ndarray:
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise DataError(source, None, f"{weights.size} weights for {n} rows", "give one each")
+    proper = np.isfinite(weights) & (weights >= 0)
+    if not proper.all():
+        row = int(np.argmin(proper)) + 1
+        raise DataError(source, None, f"the weight of row {row} is not ≥ 0", "mend the weights")
+    return weights
 
 
 def _as_matrix(X: Any, source: str) -> Any:
@@ -234,6 +194,8 @@ def _as_matrix(X: Any, source: str) -> Any:
 
 
 def _encoded(y: Any, n: int, source: str) -> tuple[np.ndarray, np.ndarray]:
+    if y is None:
+        raise DataError(source, None, "no labels", "a classifier needs a label for each row")
     y = np.asarray(y)
     if y.shape != (n,):
         raise DataError(source, None, f"{y.size} labels for {n} rows", "give one label a row")
@@ -271,19 +233,7 @@ def _weights(
                 raise SettingsError(f"the weight of class {label!r} is {weight!r}; give it ≥ 0")
             factors[known.index(label)] = weight
     weights = factors[labels]
-    if sample_weight is not None:
-        sample_weight = np.asarray(sample_weight, dtype=np.float64)
-        if sample_weight.shape != labels.shape:
-            raise DataError(
-                source,
-                None,
-                f"{sample_weight.size} weights for {len(labels)} rows",
-                "give one each",
-            )
-        if not np.all(np.isfinite(sample_weight)) or np.any(sample_weight < 0):
-            row = int(np.argmax(~(np.isfinite(sample_weight) & (sample_weight >= 0)))) + 1
-            raise DataError(source, None, f"the weight of row {row} is not ≥ 0", "mend the weights")
-        weights = weights * sample_weight
+    weights = weights * _row_weights(sample_weight, len(labels), source)
     if len(np.unique(labels[weights > 0])) < 2:
         raise DataError(
             source,

@@ -119,6 +119,7 @@ class Progress:
     seconds: float
     beta: Callable[[], np.ndarray]
     stage: str = ""  # which of several machines, when there are several
+    objective: Callable[[], float] = lambda: float("nan")  # the dual, by the maintained gradient
 
     @property
     def n_sv(self) -> int:
@@ -192,6 +193,7 @@ def _iterate(
                     tolerance=settings.tolerance,
                     seconds=elapsed,
                     beta=run.beta,
+                    objective=run.objective,
                 )
                 if progress(seen) and status == "running":
                     status = "interrupted"

@@ -7,8 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from kfu.kernels import KernelSpec
-from kfu.machines.svc import svc_problem
-from kfu.solvers import SOLVERS, SolverSettings, solve
+from kfu.solvers import SOLVERS, DualProblem, SolverSettings, solve
 from tests.oracles.qp import judge, solve_dual
 
 
@@ -21,6 +20,18 @@ def blobs(n, d, seed, shift=1.0):
 def rbf(X, gamma):
     squares = (X * X).sum(axis=1)
     return np.exp(-gamma * np.maximum(squares[:, None] + squares[None, :] - 2 * X @ X.T, 0.0))
+
+
+def svc_problem(y, upper, rows, bias):
+    n = len(y)
+    return DualProblem(
+        signs=y,
+        linear=np.full(n, -1.0),
+        lower=np.zeros(n),
+        upper=upper,
+        points=rows,
+        has_equality=bias,
+    )
 
 
 def run(X, y, C, *, gamma=0.5, bias=True, start=None, kernel=None, **settings):

@@ -1,0 +1,252 @@
+"""The registry of machines and of the options that some of them have.
+
+A machine is added by an entry here, the function that trains it and its kind in kfu.machine_kinds;
+the command line, the estimators and the documentation take it from there.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kfu.errors import SettingsError
+from kfu.kernel_registry import nearest
+from kfu.machine_kinds import kind_of_machine
+
+if TYPE_CHECKING:
+    from kfu.machines.task import TrainingTask
+    from kfu.model import Model
+
+
+@dataclass(frozen=True)
+class Option:
+    """A setting that only some machines have. `check` returns the value or raises SettingsError."""
+
+    default: Any
+    check: Callable[[str, Any], Any]
+    help: str
+
+
+def _number(low: float, high: float, includes: str = "neither") -> Callable[[str, Any], float]:
+    """A check that the value is a number between low and high; `includes` names allowed ends."""
+
+    def check(name: str, value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise SettingsError(f"{name} is {value!r}; a number is needed") from None
+        low_is_in, high_is_in = includes in ("low", "both"), includes in ("high", "both")
+        above = number >= low if low_is_in else number > low
+        below = number <= high if high_is_in else number < high
+        if not (above and below):
+            parts = []
+            if low > -float("inf"):
+                parts.append(f"{'at least' if low_is_in else 'greater than'} {low:g}")
+            if high < float("inf"):
+                parts.append(f"{'at most' if high_is_in else 'less than'} {high:g}")
+            raise SettingsError(f"{name} is {value!r}; it has to be {' and '.join(parts)}")
+        return number
+
+    return check
+
+
+def _count(least: int) -> Callable[[str, Any], int]:
+    def check(name: str, value: Any) -> int:
+        if isinstance(value, bool) or int(value) != value or value < least:
+            raise SettingsError(
+                f"{name} is {value!r}; a whole number of at least {least} is needed"
+            )
+        return int(value)
+
+    return check
+
+
+def _choice(*allowed: str) -> Callable[[str, Any], str]:
+    def check(name: str, value: Any) -> str:
+        if value not in allowed:
+            raise SettingsError(f"{name} is {value!r}; {nearest(str(value), allowed)}")
+        return str(value)
+
+    return check
+
+
+def _anything(name: str, value: Any) -> Any:
+    return value
+
+
+INFINITY = float("inf")
+
+OPTIONS: dict[str, Option] = {
+    "nu": Option(
+        0.5,
+        _number(0.0, 1.0, "high"),
+        "Upper bound on the share of margin errors (or outliers), lower bound on that of support "
+        "vectors.",
+    ),
+    "epsilon": Option(
+        0.1, _number(0.0, INFINITY, "low"), "Half width of the tube without loss of regression."
+    ),
+    "margins": Option(
+        None,
+        _anything,
+        "Target of the margin of each row (1 without it): one number a line, or auto (the width of "
+        "its neighbourhood); its cost is divided by it.",
+    ),
+    "graph": Option(
+        "complete",
+        _choice("complete", "reduced"),
+        "Pairs of a query to rank: all (complete), or Zapien's reduced graph of fewer than two a "
+        "row (reduced).",
+    ),
+    "neighbours": Option(
+        None,
+        lambda name, v: v if v is None else _count(1)(name, v),
+        "Neighbours that vote; by default the number with the least leave-one-out error.",
+    ),
+    "distance_weights": Option(
+        "none",
+        _choice("none", "inverse", "inverse-squared"),
+        "How neighbours vote: alike, or by inverse distance.",
+    ),
+    "dims": Option(
+        None,
+        lambda name, v: v if v is None else _count(1)(name, v),
+        "Dimensions of the kernel projection machine; by default chosen by cross-validation.",
+    ),
+    "dim_penalty": Option(
+        None,
+        lambda name, v: v if v is None else _number(0.0, INFINITY, "low")(name, v),
+        "Choose the dimension by the mean hinge loss plus this times dimension / rows, instead of "
+        "cross-validation.",
+    ),
+    "prior": Option(
+        "data",
+        _choice("data", "equal"),
+        "Weight of the classes in a Parzen classifier: their share of the data, or equal.",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A kind of machine: what it is, the function that trains it, and the options it has."""
+
+    name: str
+    summary: str
+    trainer: str  # "module:function"
+    options: tuple[str, ...] = ()
+    takes_cost: bool = True
+    takes_bias: bool = True
+    takes_codes: bool = False  # binary machines under any multiclass code
+    needs_labels: bool = True
+
+    @property
+    def kind(self) -> str:
+        return kind_of_machine(self.name)
+
+    def train(self, task: TrainingTask) -> Model:
+        module, _, name = self.trainer.partition(":")
+        trained: Model = getattr(importlib.import_module(module), name)(task)
+        return trained
+
+    def check_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Every option of this machine with its value; SettingsError for one it does not have."""
+        for name in given:
+            if name not in self.options:
+                has = ", ".join(self.options) or "no options"
+                raise SettingsError(f"machine {self.name} takes no {name} (it has: {has})")
+        return {
+            name: OPTIONS[name].check(name, given.get(name, OPTIONS[name].default))
+            for name in self.options
+        }
+
+
+def _coded(name: str, summary: str, *options: str, **facts: Any) -> Machine:
+    trainer = "kfu.machines.coded:train_coded"
+    return Machine(name, summary, trainer, options, takes_codes=True, **facts)
+
+
+MACHINES: dict[str, Machine] = {
+    machine.name: machine
+    for machine in (
+        _coded("svc", "support vector classifier, hinge loss (C-SVC)", "margins"),
+        _coded("svc2", "support vector classifier, squared hinge loss", "margins"),
+        _coded("nu-svc", "classifier with nu in place of C", "nu", takes_cost=False),
+        Machine(
+            "one-class",
+            "novelty detection: the support of a distribution",
+            "kfu.machines.novelty:train_one_class",
+            ("nu",),
+            takes_cost=False,
+            takes_bias=False,
+            needs_labels=False,
+        ),
+        Machine(
+            "svr",
+            "support vector regression, epsilon-insensitive loss",
+            "kfu.machines.regression:train_svr",
+            ("epsilon",),
+        ),
+        Machine(
+            "nu-svr",
+            "regression with nu in place of epsilon",
+            "kfu.machines.regression:train_nu_svr",
+            ("nu",),
+            takes_bias=False,
+        ),
+        Machine(
+            "rank",
+            "ranking within queries, pairwise hinge loss",
+            "kfu.machines.ranking:train_rank",
+            ("graph",),
+            takes_bias=False,
+        ),
+        Machine(
+            "kpm",
+            "kernel projection machine: hinge loss on leading eigenvectors",
+            "kfu.machines.baselines:train_kpm",
+            ("dims", "dim_penalty"),
+            takes_cost=False,
+            takes_bias=False,
+            takes_codes=True,
+        ),
+        Machine(
+            "centroid",
+            "nearest class mean in feature space",
+            "kfu.machines.baselines:train_centroid",
+            takes_cost=False,
+            takes_bias=False,
+        ),
+        Machine(
+            "parzen",
+            "Parzen windows: the class of the highest density",
+            "kfu.machines.baselines:train_parzen",
+            ("prior",),
+            takes_cost=False,
+            takes_bias=False,
+        ),
+        Machine(
+            "nadaraya-watson",
+            "shares of the classes among the neighbours, weighed by the kernel",
+            "kfu.machines.baselines:train_nadaraya_watson",
+            takes_cost=False,
+            takes_bias=False,
+        ),
+        Machine(
+            "knn",
+            "nearest neighbours in feature space",
+            "kfu.machines.baselines:train_knn",
+            ("neighbours", "distance_weights"),
+            takes_cost=False,
+            takes_bias=False,
+        ),
+    )
+}
+
+
+def machine_named(name: str) -> Machine:
+    if name not in MACHINES:
+        raise SettingsError(f"no machine {name!r}; {nearest(name, MACHINES)}")
+    return MACHINES[name]
