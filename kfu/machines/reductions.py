@@ -52,7 +52,7 @@ class BinaryTask:
 
 @dataclass
 class Reduction:
-    """A dual problem, where to start it when no start is given, and what to make of its solution."""
+    """A dual problem, where it starts by default, and what to make of its solution."""
 
     problem: DualProblem
     start: np.ndarray | None = None
@@ -141,12 +141,12 @@ def _divided_by_margin(solution: Solution) -> Solution:
     if not margin > 0:
         info = replace(solution.info, warnings=[*solution.info.warnings, ZERO_MARGIN])
         return replace(solution, info=info)
-    scaled = 1.0 / margin
+    scaled, ends = 1.0 / margin, solution.info.bias_interval
     info = replace(
         solution.info,
         bias=solution.bias * scaled,
         bias_std=solution.info.bias_std * scaled,
-        bias_interval=tuple(end * scaled for end in solution.info.bias_interval),
+        bias_interval=(ends[0] * scaled, ends[1] * scaled),
         objective=solution.info.objective * scaled**2,
         duality_gap=solution.info.duality_gap * scaled**2,
         kkt_violation=solution.info.kkt_violation * scaled,

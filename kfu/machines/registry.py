@@ -55,9 +55,7 @@ def _number(low: float, high: float, includes: str = "neither") -> Callable[[str
 def _count(least: int) -> Callable[[str, Any], int]:
     def check(name: str, value: Any) -> int:
         if isinstance(value, bool) or int(value) != value or value < least:
-            raise SettingsError(
-                f"{name} is {value!r}; a whole number of at least {least} is needed"
-            )
+            raise SettingsError(f"{name} is {value!r}; a whole number from {least} on is needed")
         return int(value)
 
     return check

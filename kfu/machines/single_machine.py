@@ -1,4 +1,4 @@
-"""Multiclass as one optimisation problem: Crammer–Singer and Weston–Watkins (kfu.solvers.multiclass).
+"""Multiclass as one problem: Crammer–Singer and Weston–Watkins (kfu.solvers.multiclass).
 
 The model has one function for each class, the code of one against all, and the largest wins.
 """
