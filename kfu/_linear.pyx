@@ -17,6 +17,7 @@ cdef extern from "kfu/dual.h" namespace "kfu" nogil:
         vector[double] lower
         vector[double] upper
         vector[double] ridge
+        vector[double] kink
         vector[int64_t] points
         cbool has_equality
 
@@ -74,6 +75,7 @@ cdef extern from "kfu/linear_proximal.h" namespace "kfu" nogil:
         const double* weight
         const double* lower
         const double* upper
+        const double* kink
         const double* score
 
     cdef cppclass ProximalSlope:
@@ -115,21 +117,6 @@ cdef inline const double* start_of(const double[::1] view) noexcept nogil:
     return &view[0] if view.shape[0] else NULL
 
 
-cdef ProximalArrays arrays_of(const double[::1] centre, const double[::1] weight,
-                              const double[::1] lower, const double[::1] upper,
-                              const double[::1] score) except *:
-    cdef ProximalArrays arrays
-    arrays.n = centre.shape[0]
-    if not (weight.shape[0] == lower.shape[0] == upper.shape[0] == score.shape[0] == arrays.n):
-        raise ValueError("arrays of different lengths")
-    arrays.centre = start_of(centre)
-    arrays.weight = start_of(weight)
-    arrays.lower = start_of(lower)
-    arrays.upper = start_of(upper)
-    arrays.score = start_of(score)
-    return arrays
-
-
 cdef class LinearProblem:
     """A dual problem over the rows of X under the plain linear kernel, and passes over its rows.
 
@@ -157,6 +144,10 @@ cdef class LinearProblem:
         self.problem.upper = doubles(arrays["upper"])
         if arrays.get("ridge") is not None:
             self.problem.ridge = doubles(arrays["ridge"])
+        if arrays.get("kink") is not None:
+            self.problem.kink = doubles(arrays["kink"])
+        if arrays.get("group") is not None:
+            raise ValueError("the linear solver knows one equality only")
         self.problem.points = integers(points)
         self.problem.has_equality = arrays["has_equality"]
         self.rows.reset(new CRows(data, self.problem.points, threads))
@@ -231,9 +222,23 @@ cdef class LinearProblem:
             "bias_interval": (c.bias_low, c.bias_high), "n_sv": c.n_sv, "n_usv": c.n_usv,
         }
 
-    def proximal_point(self, centre, weight, lower, upper, score):
-        """β(score) of csrc/kfu/linear_proximal.h and the variables strictly inside the box."""
-        cdef ProximalArrays arrays = arrays_of(centre, weight, lower, upper, score)
+    cdef ProximalArrays proximal_arrays(self, const double[::1] centre, const double[::1] weight,
+                                        const double[::1] score) except *:
+        cdef ProximalArrays arrays
+        arrays.n = self.rows.get().size()
+        if not (centre.shape[0] == weight.shape[0] == score.shape[0] == arrays.n):
+            raise ValueError("arrays of different lengths")
+        arrays.centre = start_of(centre)
+        arrays.weight = start_of(weight)
+        arrays.lower = self.problem.lower.data()
+        arrays.upper = self.problem.upper.data()
+        arrays.kink = self.problem.kink.data() if self.problem.kink.size() else NULL
+        arrays.score = start_of(score)
+        return arrays
+
+    def proximal_point(self, centre, weight, score):
+        """β(score) of csrc/kfu/linear_proximal.h and the variables inside."""
+        cdef ProximalArrays arrays = self.proximal_arrays(centre, weight, score)
         cdef double[::1] beta = np.empty(arrays.n)
         cdef int64_t[::1] inside = np.empty(arrays.n, dtype=np.int64)
         cdef int64_t count = 0
@@ -242,10 +247,9 @@ cdef class LinearProblem:
                 count = proximal_point(arrays, &beta[0], &inside[0])
         return np.asarray(beta), np.asarray(inside)[:count]
 
-    def proximal_slope(self, centre, weight, lower, upper, score, const double[::1] direction,
-                       double t):
+    def proximal_slope(self, centre, weight, score, const double[::1] direction, double t):
         """(Σ (β − centre) ds, Σ weight ds² over the inside) at score + t·direction."""
-        cdef ProximalArrays arrays = arrays_of(centre, weight, lower, upper, score)
+        cdef ProximalArrays arrays = self.proximal_arrays(centre, weight, score)
         if direction.shape[0] != arrays.n:
             raise ValueError("arrays of different lengths")
         cdef ProximalSlope slope

@@ -45,8 +45,15 @@ LinearDual::LinearDual(const LinearRows& rows, const DualProblem& problem, std::
   }
   for (Index k = 0; k < n; ++k) {
     const double ridge = problem.ridge.empty() ? 0.0 : problem.ridge[k];
-    variables_[k] = {beta[k], problem.linear[k],         problem.lower[k], problem.upper[k],
-                     ridge,   squares[k] + ridge + rho_, problem.points[k]};
+    Variable& v = variables_[k];
+    v.beta = beta[k];
+    v.linear = problem.linear[k];
+    v.lower = problem.lower[k];
+    v.upper = problem.upper[k];
+    v.ridge = ridge;
+    v.kink = problem.kink_of(k);
+    v.diagonal = squares[k] + ridge + rho_;
+    v.point = problem.points[k];
     if (problem.lower[k] < problem.upper[k]) order_.push_back(static_cast<std::int32_t>(k));
   }
   n_active_ = static_cast<Index>(order_.size());
@@ -63,11 +70,11 @@ void LinearDual::refresh() {
 void LinearDual::reset(const std::vector<double>& beta, double theta) {
   for (std::size_t k = 0; k < variables_.size(); ++k) variables_[k].beta = beta[k];
   theta_ = theta;
-  refresh();
   unshrink();
 }
 
 void LinearDual::unshrink() {
+  refresh();
   n_active_ = static_cast<Index>(order_.size());
   last_ = {kInf, -kInf};
 }
@@ -92,6 +99,21 @@ Epoch LinearDual::descend(Index most_steps) {
                      [&](const auto& reader) { return descend_with(reader, most_steps); });
 }
 
+// Where the objective, as a function of β_k alone with the smooth slope G at the present place, is
+// least. A row of zeros without ridge makes it linear: it then ends on a bound, or on the kink.
+double LinearDual::minimiser(const Variable& v, double G) {
+  if (v.diagonal > 0.0) {
+    double next = v.beta - G / v.diagonal;
+    if (v.kink > 0.0)
+      next = std::copysign(std::max(0.0, std::abs(next) - v.kink / v.diagonal), next);
+    return std::min(std::max(next, v.lower), v.upper);
+  }
+  double end = v.beta;
+  if (up_slope(G, v.beta, v.kink) < 0.0) end = piece_end_up(v.beta, v.upper, v.kink);
+  if (low_slope(G, v.beta, v.kink) > 0.0) end = piece_end_down(v.beta, v.lower, v.kink);
+  return std::isfinite(end) ? end : v.beta;
+}
+
 template <class Reader>
 Epoch LinearDual::descend_with(const Reader& rows, Index most_steps) {
   Epoch epoch;
@@ -105,20 +127,17 @@ Epoch LinearDual::descend_with(const Reader& rows, Index most_steps) {
     ++epoch.visits;
     const double tau = theta_ - rho_ * (sum_ - target_);
     const double G = rows.dot(v.point, w) + v.ridge * v.beta + v.linear - tau;
-    const bool at_lower = v.beta <= v.lower, at_upper = v.beta >= v.upper;
-    if (shrinking_ && ((at_lower && G > last_.high) || (at_upper && G < last_.low))) {
+    const double up = v.beta < v.upper ? up_slope(G, v.beta, v.kink) : kInf;
+    const double low = v.beta > v.lower ? low_slope(G, v.beta, v.kink) : -kInf;
+    if (shrinking_ && up > last_.high && low < last_.low) {
       std::swap(order_[s], order_[--n_active_]);
       ++shrinks_;
       continue;
     }
     ++s;
-    if (!at_lower) seen.high = std::max(seen.high, G);
-    if (!at_upper) seen.low = std::min(seen.low, G);
-    double next = v.beta;
-    if (v.diagonal > 0.0)
-      next = std::min(std::max(v.beta - G / v.diagonal, v.lower), v.upper);
-    else if (G != 0.0 && std::isfinite(G > 0.0 ? v.lower : v.upper))
-      next = G > 0.0 ? v.lower : v.upper;  // a row of zeros: the objective is linear in β
+    seen.high = std::max(seen.high, low);
+    seen.low = std::min(seen.low, up);
+    const double next = minimiser(v, G);
     const double change = next - v.beta;
     if (change == 0.0) continue;
     rows.add(v.point, change, w);
@@ -133,7 +152,7 @@ Epoch LinearDual::descend_with(const Reader& rows, Index most_steps) {
     epoch.gap = std::isfinite(seen.high - seen.low) ? std::max(0.0, seen.high - seen.low) : 0.0;
   else
     epoch.gap = std::max({0.0, seen.high, -seen.low});
-  // What would shrink has to lie beyond every gradient that still moves something.
+  // What is set aside has to lie beyond every slope that still moves something.
   last_ = {seen.high > 0.0 ? seen.high : kInf, seen.low < 0.0 ? seen.low : -kInf};
   return epoch;
 }

@@ -1,7 +1,8 @@
 // Dual coordinate descent for the plain linear kernel (Hsieh et al., ICML 2008).
 //
 // With w = Σ β_k x_k at hand, the gradient F_k = x_k·w + ridge_k β_k + linear_k of dual.h costs one
-// row, and so does the minimisation over β_k alone:  β_k ← clip(β_k − (F_k − τ)/q_k).
+// row, and so does the minimisation over β_k alone:  β_k ← clip(β_k − (F_k − τ)/q_k), by way of
+// the soft threshold kink_k/q_k where there is a kink.
 //
 // One variable cannot move under Σβ = c. The method of multipliers (Hestenes, Powell 1969) replaces
 // the constraint by −θ(Σβ − c) + ½ρ(Σβ − c)², the same as a constant feature √ρ whose target moves:
@@ -53,17 +54,18 @@ class LinearDual {
  private:
   // What a step needs of a variable, on one cache line.
   struct alignas(64) Variable {
-    double beta, linear, lower, upper, ridge;
+    double beta, linear, lower, upper, ridge, kink;
     double diagonal;
     Index point;
   };
-  // Projected gradients seen by an epoch.
+  // Slopes seen by an epoch: the largest of those that may decrease, the least that may increase.
   struct Extremes {
     double high, low;
   };
 
   template <class Reader>
   Epoch descend_with(const Reader& rows, Index most_steps);
+  static double minimiser(const Variable& v, double G);
   void permute();
   void refresh();
 

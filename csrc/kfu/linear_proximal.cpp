@@ -1,6 +1,7 @@
 #include "kfu/linear_proximal.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace kfu {
@@ -9,17 +10,53 @@ namespace {
 
 constexpr Index kBlock = 8192;
 
+struct Place {
+  double beta;
+  bool is_inside;
+};
+
+template <bool HasKink>
+inline Place place(const ProximalArrays& a, Index k, double score) {
+  double value = a.centre[k] - a.weight[k] * score;
+  bool is_off_kink = true;
+  if constexpr (HasKink) {
+    const double rest = std::abs(value) - a.weight[k] * a.kink[k];
+    is_off_kink = a.kink[k] == 0.0 || rest > 0.0;
+    value = std::copysign(std::max(rest, 0.0), value);
+  }
+  return {std::min(std::max(value, a.lower[k]), a.upper[k]),
+          is_off_kink && value > a.lower[k] && value < a.upper[k]};
+}
+
+template <bool HasKink>
+Index point_of(const ProximalArrays& a, double* beta, Index* inside) {
+  Index count = 0;
+  for (Index k = 0; k < a.n; ++k) {
+    const Place found = place<HasKink>(a, k, a.score[k]);
+    beta[k] = found.beta;
+    inside[count] = k;
+    count += found.is_inside;
+  }
+  return count;
+}
+
+template <bool HasKink>
+ProximalSlope slope_of(const ProximalArrays& a, const double* direction, double t, Index begin,
+                       Index end) {
+  ProximalSlope sum{0.0, 0.0};
+  for (Index k = begin; k < end; ++k) {
+    const double ds = direction[k];
+    const Place found = place<HasKink>(a, k, a.score[k] + t * ds);
+    sum.first += (found.beta - a.centre[k]) * ds;
+    sum.second += found.is_inside ? a.weight[k] * ds * ds : 0.0;
+  }
+  return sum;
+}
+
 }  // namespace
 
 Index proximal_point(const ProximalArrays& a, double* beta, Index* inside) {
-  Index count = 0;
-  for (Index k = 0; k < a.n; ++k) {
-    const double value = a.centre[k] - a.weight[k] * a.score[k];
-    beta[k] = std::min(std::max(value, a.lower[k]), a.upper[k]);
-    inside[count] = k;
-    count += value > a.lower[k] && value < a.upper[k];
-  }
-  return count;
+  return a.kink ? point_of<true>(a, beta, inside) : point_of<false>(a, beta, inside);
 }
 
 ProximalSlope proximal_slope(const ProximalArrays& a, const double* direction, double t,
@@ -28,15 +65,9 @@ ProximalSlope proximal_slope(const ProximalArrays& a, const double* direction, d
   std::vector<ProximalSlope> sums(static_cast<std::size_t>(blocks));
 #pragma omp parallel for schedule(static) num_threads(threads) if (blocks > 1)
   for (Index block = 0; block < blocks; ++block) {
-    double first = 0.0, second = 0.0;
-    const Index end = std::min(a.n, (block + 1) * kBlock);
-    for (Index k = block * kBlock; k < end; ++k) {
-      const double ds = direction[k];
-      const double value = a.centre[k] - a.weight[k] * (a.score[k] + t * ds);
-      first += (std::min(std::max(value, a.lower[k]), a.upper[k]) - a.centre[k]) * ds;
-      second += value > a.lower[k] && value < a.upper[k] ? a.weight[k] * ds * ds : 0.0;
-    }
-    sums[block] = {first, second};
+    const Index begin = block * kBlock, end = std::min(a.n, begin + kBlock);
+    sums[block] = a.kink ? slope_of<true>(a, direction, t, begin, end)
+                         : slope_of<false>(a, direction, t, begin, end);
   }
   ProximalSlope total{0.0, 0.0};
   for (const ProximalSlope& part : sums) {

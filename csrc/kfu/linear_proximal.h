@@ -1,9 +1,10 @@
 // The elementwise part of the proximal Newton method (kfu/solvers/linear_newton.py), fused.
 //
 // With scores s (linear_newton.py) the proximal subproblem around a centre gives
-//     β(s) = clip(centre − weight·s, lower, upper),
-// and along s + t·ds the slope of its dual function needs Σ (β − centre) ds and, for its own slope,
-// Σ weight ds² over the variables strictly inside. Sums run over fixed blocks.
+//     β(s) = clip(soft(centre − weight·s), lower, upper),
+// soft() the soft threshold weight·kink (0 without a kink), and along s + t·ds the slope of its
+// dual function needs Σ (β − centre) ds and, for its own slope, Σ weight ds² over the variables
+// inside: on no bound and not on their kink. Sums run over fixed blocks.
 #pragma once
 
 #include "kfu/types.h"
@@ -16,6 +17,7 @@ struct ProximalArrays {
   const double* weight;
   const double* lower;
   const double* upper;
+  const double* kink;  ///< may be null
   const double* score;
 };
 

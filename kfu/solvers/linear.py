@@ -1,6 +1,7 @@
 """The dual problem under the plain linear kernel, through w: two methods and one certificate.
 
-    min ½ βᵀ(XXᵀ + diag(ridge)) β + linearᵀβ,   lower ≤ β ≤ upper,  Σβ = const (or no equality)
+    min ½ βᵀ(XXᵀ + diag(ridge)) β + linearᵀβ + kinkᵀ|β|,
+    lower ≤ β ≤ upper,  Σβ = const (or no equality)
 
 Coordinate descent (csrc/kfu/linear_dual.h) reads a row to move a variable: sparse rows of many
 features, texts above all, converge within a few dozen epochs. Where there are few features, or the
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from kfu.errors import DataError
+from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
 from kfu.solvers.dual import DualProblem, Info, Progress, ProgressCallback, Solution
 from kfu.solvers.linear_newton import MOST_DIRECT, ProximalNewton
@@ -44,10 +45,10 @@ UNLIMITED = 2**62
 
 
 def suits_linear(problem: DualProblem, X: Any, kernel: KernelSpec) -> bool:
-    """Whether `solve_linear` is the way to solve `problem`: the kernel is x·z itself, the data are
-    vectors, and there are more variables than the kernel solver deals with in no time."""
+    """Whether `solve_linear` is the way to solve `problem`: the kernel is x·z itself, there is one
+    equality or none, and more variables than the kernel solver deals with in no time."""
     is_plain = kernel.name == "linear" and not kernel.parts and kernel.weight == 1.0
-    return is_plain and len(problem.signs) >= LEAST_VARIABLES
+    return is_plain and problem.group is None and len(problem.signs) >= LEAST_VARIABLES
 
 
 def solve_linear(
@@ -88,12 +89,14 @@ class LinearRun:
     ) -> None:
         from kfu._linear import LinearProblem
 
-        self.X = sp.csr_matrix(X) if sp.issparse(X) and X.format != "csr" else X
-        if not sp.issparse(X):
-            self.X = np.asarray(X)
+        if problem.group is not None:
+            raise SettingsError("the linear solver takes one equality; two groups have two")
+        self.X = _canonical(X)
         self.arrays = arrays = problem.signed(start)
         self.lower = np.asarray(arrays["lower"], dtype=np.float64)
         self.upper = np.asarray(arrays["upper"], dtype=np.float64)
+        kink = arrays["kink"]
+        self.kink = np.zeros(len(self.lower)) if kink is None else np.asarray(kink, float)
         given = np.clip(np.asarray(arrays["beta"], dtype=np.float64), self.lower, self.upper)
         self.target_sum = math.fsum(given)
         self.settings = settings
@@ -287,7 +290,8 @@ class LinearRun:
         if abs(excess) <= rounding:
             return beta
         beta = beta.copy()
-        free = np.flatnonzero((beta > self.lower) & (beta < self.upper))
+        is_inside = (beta > self.lower) & (beta < self.upper)
+        free = np.flatnonzero(is_inside & ((beta != 0.0) | (self.kink == 0.0)))
         while len(free) and abs(excess) > rounding:
             low, high = self.lower[free], self.upper[free]
             beta[free] = np.clip(beta[free] - excess / len(free), low, high)
@@ -300,11 +304,13 @@ class LinearRun:
         return beta
 
     def _move_bounded(self, beta: np.ndarray, excess: float) -> None:
-        """Take `excess` off Σβ: the largest F first where β has to fall, the smallest where it has
-        to rise."""
+        """Take `excess` off Σβ: the largest slope first where β has to fall, the smallest where it
+        has to rise."""
         F = self.rows.gradient(beta)
-        bound = self.lower if excess > 0.0 else self.upper
-        order = np.argsort(-F if excess > 0.0 else F, kind="stable")
+        if excess > 0.0:
+            bound, order = self.lower, np.argsort(-F - np.where(beta > 0.0, 1, -1) * self.kink)
+        else:
+            bound, order = self.upper, np.argsort(F + np.where(beta < 0.0, -1, 1) * self.kink)
         room = np.abs(bound - beta)[order]
         order, room = order[room > 0.0], room[room > 0.0]
         whole = int(np.searchsorted(np.cumsum(room), abs(excess)))
@@ -313,6 +319,17 @@ class LinearRun:
             rest = abs(excess) - float(room[:whole].sum())
             k = order[whole]
             beta[k] = np.clip(beta[k] - math.copysign(rest, excess), self.lower[k], self.upper[k])
+
+
+def _canonical(X: Any) -> Any:
+    """X, or what the core takes for it: an array, or CSR whose entries are unique."""
+    if not sp.issparse(X):
+        return np.asarray(X)
+    X = sp.csr_matrix(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def _warnings(info: Info, settings: SolverSettings) -> list[str]:

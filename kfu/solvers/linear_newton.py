@@ -3,17 +3,17 @@
 Coordinate descent slows down when C is large, features differ in scale or rows are many and short.
 The proximal point method (Rockafellar 1976) replaces the dual problem of csrc/kfu/dual.h by
 
-    min_β  ½‖Xᵀβ‖² + ½ Σ ridge β² + linearᵀβ + ‖β − centre‖² / (2σ),   box, Σβ = c,
+    min_β  ½‖Xᵀβ‖² + ½ Σ ridge β² + linearᵀβ + kinkᵀ|β| + ‖β − centre‖² / (2σ),   box, Σβ = c,
 
 again and again with the last β as the centre. Its optimality conditions are those of the problem
 but for (β − centre)/σ, so few values of a growing σ suffice. By duality each is the minimisation of
 a convex, piecewise quadratic function of w and θ alone (d + 1 unknowns). With everything counted
 from the centre, F the gradient there and w = Xᵀcentre + v, its gradient is
 
-    ∇_v = v − Xᵀ(β − centre),   ∇_θ = Σβ − c,   β(s) = clip(centre − weight·s),
-    s = F − θ + Xv,   weight = 1 / (ridge + 1/σ).
+    ∇_v = v − Xᵀ(β − centre),   ∇_θ = Σβ − c,   β(s) = clip(soft(centre − weight·s)),
+    s = F − θ + Xv,   weight = 1 / (ridge + 1/σ),   soft() the threshold weight·kink.
 
-With J the variables strictly inside their box, a Newton step solves
+With J the variables on no bound and not on their kink, a Newton step solves
     (I + Σ_J weight (x − x̄)(x − x̄)ᵀ) dv = −∇_v − x̄ ∇_θ,   dθ = x̄·dv − ∇_θ / Σ_J weight,
 x̄ the weighted mean over J (x̄ = 0 and dθ = 0 without equality), followed by an exact line search,
 which costs no pass over X. Where the pieces no longer change the step is the solution: a subproblem
@@ -69,6 +69,8 @@ class ProximalNewton:
         self.upper = np.ascontiguousarray(arrays["upper"], dtype=np.float64)
         ridge = arrays["ridge"]
         self.ridge = np.zeros(len(self.linear)) if ridge is None else np.asarray(ridge, float)
+        kink = arrays.get("kink")
+        self.kink = np.zeros(len(self.linear)) if kink is None else np.asarray(kink, float)
         self.has_equality = bool(arrays["has_equality"])
         self.target_sum = target_sum
         self.tolerance = tolerance
@@ -107,7 +109,8 @@ class ProximalNewton:
         self.image = np.zeros(self.rows.n_features)  # Xᵀ(last_beta − centre)
         self.score = self.F - self.theta
         self.weight = 1.0 / (self.ridge + 1.0 / self.sigma)
-        self.centre_inside = int(np.count_nonzero((beta > self.lower) & (beta < self.upper)))
+        inside = (beta > self.lower) & (beta < self.upper) & ((beta != 0.0) | (self.kink == 0.0))
+        self.centre_inside = int(np.count_nonzero(inside))
         self.subproblem_steps = self.noisy_steps = 0
         self.last_t = 1.0
 
@@ -116,9 +119,7 @@ class ProximalNewton:
         return self._point()[0]
 
     def _point(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.rows.proximal_point(
-            self.centre, self.weight, self.lower, self.upper, self.score
-        )
+        return self.rows.proximal_point(self.centre, self.weight, self.score)
 
     def step(self) -> np.ndarray | None:
         """One Newton step; β when the subproblem was solved instead (it is then the centre)."""
@@ -173,7 +174,11 @@ class ProximalNewton:
         if len(inside) >= 0.5 * wanted:
             return inside
         value = self.centre - self.weight * self.score
-        beyond = np.maximum(self.lower - value, value - self.upper) / self.weight
+        threshold = self.weight * self.kink
+        on_kink = threshold - np.abs(value)
+        value = np.copysign(np.maximum(-on_kink, 0.0), value)
+        beyond = np.maximum(self.lower - value, value - self.upper)
+        beyond = np.where(threshold > 0.0, np.maximum(beyond, on_kink), beyond) / self.weight
         beyond[self.lower >= self.upper] = np.inf
         return np.sort(np.argpartition(beyond, wanted - 1)[:wanted])
 
@@ -211,9 +216,9 @@ class ProximalNewton:
             return _solve_scaled(self._normal_matrix(chosen, part, mean), right)
         # Fewer rows than features: (I + BᵀB)⁻¹ = I − Bᵀ(I + BBᵀ)⁻¹B.
         root = np.sqrt(weight)
-        X = self.X[self.points[inside]]
+        X = self.X[self.points[inside]].astype(np.float64)
         along = self.rows.apply(mean, inside)
-        gram = (X @ X.T).toarray() if sp.issparse(X) else X.astype(np.float64) @ X.T
+        gram = (X @ X.T).toarray() if sp.issparse(X) else X @ X.T
         gram = gram - along[:, None] - along[None, :] + float(mean @ mean)
         gram *= root[:, None] * root[None, :]
         gram[np.diag_indices(len(root))] += 1.0
@@ -284,7 +289,7 @@ class ProximalNewton:
 
         def slope(t: float) -> tuple[float, float]:
             first, second = self.rows.proximal_slope(
-                self.centre, self.weight, self.lower, self.upper, self.score, direction, t
+                self.centre, self.weight, self.score, direction, t
             )
             return constant + t * square - first, square + second
 
