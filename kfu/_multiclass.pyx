@@ -33,6 +33,7 @@ cdef extern from "kfu/info.h" namespace "kfu" nogil:
         int64_t rounds
         int64_t iterations
         int64_t kernel_evaluations
+        int64_t reductions
         int64_t chunk
         double gap
         double seconds_selection
@@ -207,7 +208,8 @@ cdef class MulticlassRun:
         cdef Info i = self.solver.get().info()
         return {
             "rounds": i.rounds, "iterations": i.iterations,
-            "kernel_evaluations": i.kernel_evaluations, "chunk": i.chunk,
+            "kernel_evaluations": i.kernel_evaluations, "reductions": i.reductions,
+            "chunk": i.chunk,
             "refinements": self.solver.get().refinements(),
             "changed_precision": bool(self.solver.get().changed_precision()),
             "verification_evaluations": self.solver.get().verification_evaluations(),

@@ -1,30 +1,39 @@
 #include "kfu/multiclass_chunk.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "kfu/buffer.h"
+#include "kfu/multiclass_face.h"
 #include "kfu/smo_loops.h"
 
 namespace kfu {
 
 namespace {
 
-constexpr double kSweepFraction = 0.5;  // of the largest violation: rows of a sweep
+constexpr double kSweepFraction = 0.5;   // of the largest violation: rows of a sweep
+constexpr Index kLeastChunk = 32;        // whatever the memory
+constexpr Index kStepsBetweenFaces = 4;  // row steps for each row of the chunk
+constexpr Index kFewIterations = 10;     // of a face step
+constexpr Index kManyIterations = 200;
 
 template <class T>
 class GramChunk final : public MulticlassChunk {
  public:
-  GramChunk(const Gram<T>& gram, Index n_classes)
+  GramChunk(const Gram<T>& gram, Index n_classes, double bytes)
       : gram_(gram),
         loops_(smo_loops<T, double>(gram.simd())),
         n_classes_(n_classes),
+        largest_chunk_(std::max(kLeastChunk, static_cast<Index>(std::sqrt(bytes / sizeof(T))))),
         B_row_(static_cast<std::size_t>(n_classes)),
         G_row_(static_cast<std::size_t>(n_classes)) {}
 
   Index solve(const std::vector<Index>& rows, const ChunkTask& task, double* B) override;
-  void add_moves(const std::vector<Index>& rows, const std::vector<double>& moves,
+  void add_moves(const std::vector<Index>& rows, const std::vector<double>& moves, int threads,
                  double* G) override;
+  Index largest_chunk() const override { return largest_chunk_; }
+  Index face_steps() const override { return face_steps_; }
   Index evaluations() const override { return evaluations_; }
   void diagonal(double* out) const override { gram_.diagonal(out); }
   Simd simd() const override { return gram_.simd(); }
@@ -34,17 +43,21 @@ class GramChunk final : public MulticlassChunk {
   void load(const std::vector<Index>& rows, const ChunkTask& task);
   MulticlassRow row_at(const std::vector<Index>& rows, const ChunkTask& task, const double* B,
                        Index r);
+  Index sweep(const std::vector<Index>& rows, const ChunkTask& task, Index max_steps,
+              RowProblem& problem, double* B);
   void step(const MulticlassRow& row, RowProblem& problem, double curvature, Index r, double* B);
 
   const Gram<T>& gram_;
   const SmoLoops<T, double>& loops_;
   Index n_classes_;
+  Index largest_chunk_;
   std::unique_ptr<ColumnSet> all_, columns_;
   Buffer<T> block_;
   Buffer<double> G_;  // n_classes × ld_
   Index ld_ = 0;
   std::vector<double> B_row_, G_row_, violations_;
   Index evaluations_ = 0;
+  Index face_steps_ = 0;
 };
 
 template <class T>
@@ -96,25 +109,56 @@ Index GramChunk<T>::solve(const std::vector<Index>& rows, const ChunkTask& task,
   const Index q = static_cast<Index>(rows.size());
   violations_.resize(rows.size());
   RowProblem problem(task.problem->kind, n_classes_);
-  Index steps = 0;
+  FaceStep<T> face(task.problem->kind, n_classes_, loops_);
+  const ChunkView<T> view{&rows,
+                          task.problem->labels.data(),
+                          task.problem->costs.data(),
+                          task.curvature,
+                          B,
+                          block_.data(),
+                          G_.data(),
+                          ld_,
+                          task.threads};
+  Index steps = 0, since_face = 0, interval = kStepsBetweenFaces * q, budget = 2 * kFewIterations;
   while (steps < task.max_steps) {
-    for (Index r = 0; r < q; ++r) violations_[r] = problem.violation(row_at(rows, task, B, r));
-    const double largest = *std::max_element(violations_.begin(), violations_.end());
-    if (largest <= task.goal) break;
-    const double least = std::max(task.goal, kSweepFraction * largest);
-    for (Index r = 0; r < q && steps < task.max_steps; ++r) {
-      if (violations_[r] < least) continue;
-      const MulticlassRow row = row_at(rows, task, B, r);
-      if (problem.violation(row) < least) continue;
-      step(row, problem, task.curvature[rows[r]], r, B + rows[r] * n_classes_);
-      ++steps;
-    }
+    const Index swept = sweep(rows, task, task.max_steps - steps, problem, B);
+    if (swept == 0) break;
+    steps += swept;
+    since_face += swept;
+    if (since_face < interval) continue;
+    since_face = 0;
+    const double part = face.take(view, budget);
+    face_steps_ += part > 0.0;
+    // The whole way: the faces are the right ones, or nearly. None of it: they still change.
+    if (part == 1.0) budget = std::min(2 * budget, kManyIterations);
+    if (part < 1.0) budget = std::max(budget / 2, kFewIterations);
+    interval = part == 0.0 ? 2 * interval : std::max(interval / 2, kStepsBetweenFaces * q);
+  }
+  return steps;
+}
+
+// Solves the rows whose violation is near the largest, one after the other. Returns their number.
+template <class T>
+Index GramChunk<T>::sweep(const std::vector<Index>& rows, const ChunkTask& task, Index max_steps,
+                          RowProblem& problem, double* B) {
+  const Index q = static_cast<Index>(rows.size());
+  for (Index r = 0; r < q; ++r) violations_[r] = problem.violation(row_at(rows, task, B, r));
+  const double largest = *std::max_element(violations_.begin(), violations_.end());
+  if (largest <= task.goal) return 0;
+  const double least = std::max(task.goal, kSweepFraction * largest);
+  Index steps = 0;
+  for (Index r = 0; r < q && steps < max_steps; ++r) {
+    if (violations_[r] < least) continue;
+    const MulticlassRow row = row_at(rows, task, B, r);
+    if (problem.violation(row) < least) continue;
+    step(row, problem, task.curvature[rows[r]], r, B + rows[r] * n_classes_);
+    ++steps;
   }
   return steps;
 }
 
 template <class T>
-void GramChunk<T>::add_moves(const std::vector<Index>& rows, const std::vector<double>& moves,
+void GramChunk<T>::add_moves(const std::vector<Index>& rows, const std::vector<double>& moves, int,
                              double* G) {
   const Index n = gram_.size();
   if (rows.empty()) return;
@@ -132,11 +176,14 @@ void GramChunk<T>::add_moves(const std::vector<Index>& rows, const std::vector<d
 }  // namespace
 
 template <class T>
-std::unique_ptr<MulticlassChunk> make_multiclass_chunk(const Gram<T>& gram, Index n_classes) {
-  return std::unique_ptr<MulticlassChunk>(new GramChunk<T>(gram, n_classes));
+std::unique_ptr<MulticlassChunk> make_multiclass_chunk(const Gram<T>& gram, Index n_classes,
+                                                       double bytes) {
+  return std::unique_ptr<MulticlassChunk>(new GramChunk<T>(gram, n_classes, bytes));
 }
 
-template std::unique_ptr<MulticlassChunk> make_multiclass_chunk<float>(const Gram<float>&, Index);
-template std::unique_ptr<MulticlassChunk> make_multiclass_chunk<double>(const Gram<double>&, Index);
+template std::unique_ptr<MulticlassChunk> make_multiclass_chunk<float>(const Gram<float>&, Index,
+                                                                       double);
+template std::unique_ptr<MulticlassChunk> make_multiclass_chunk<double>(const Gram<double>&, Index,
+                                                                        double);
 
 }  // namespace kfu

@@ -6,7 +6,8 @@
 // so that a move of one row in one class is one addition of vectors. Rows are solved exactly in
 // sweeps: those whose violation is at least half of the largest at the start of a sweep, in the
 // order of the chunk, each unless it has fallen below that meanwhile. A sweep pays for the search
-// for violators once, and still spends its steps where they count.
+// for violators once, and still spends its steps where they count. After so many steps that it
+// costs little beside them, all free rows take a step together (multiclass_face.h).
 #pragma once
 
 #include <memory>
@@ -37,6 +38,7 @@ struct ChunkTask {
   double offset;            ///< added to every value of K
   double goal;              ///< largest violation that may remain
   Index max_steps;
+  int threads;
 };
 
 class MulticlassChunk {
@@ -47,7 +49,11 @@ class MulticlassChunk {
   virtual Index solve(const std::vector<Index>& rows, const ChunkTask& task, double* B) = 0;
   /// G[k·n + i] += Σ_r moves[r·n_classes + k] · K(rows[r], i) for all i.
   virtual void add_moves(const std::vector<Index>& rows, const std::vector<double>& moves,
-                         double* G) = 0;
+                         int threads, double* G) = 0;
+  /// Rows of a chunk that it can deal with well; at least 2.
+  virtual Index largest_chunk() const = 0;
+  /// Steps of all free rows together, so far.
+  virtual Index face_steps() const = 0;
   /// Values of K computed so far.
   virtual Index evaluations() const = 0;
   /// K(i, i) for all points.
@@ -56,13 +62,14 @@ class MulticlassChunk {
   virtual const char* layout() const = 0;
 };
 
-/// Over the given Gram, which outlives the result.
+/// Over the given Gram, which outlives the result, with blocks of at most `bytes`.
 template <class T>
-std::unique_ptr<MulticlassChunk> make_multiclass_chunk(const Gram<T>& gram, Index n_classes);
+std::unique_ptr<MulticlassChunk> make_multiclass_chunk(const Gram<T>& gram, Index n_classes,
+                                                       double bytes);
 
 extern template std::unique_ptr<MulticlassChunk> make_multiclass_chunk<float>(const Gram<float>&,
-                                                                              Index);
+                                                                              Index, double);
 extern template std::unique_ptr<MulticlassChunk> make_multiclass_chunk<double>(const Gram<double>&,
-                                                                               Index);
+                                                                               Index, double);
 
 }  // namespace kfu

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "kfu/multiclass_linear.h"
+
 namespace kfu {
 
 namespace {
@@ -18,7 +20,6 @@ constexpr double kCurvatureFloor = 1e-10;   // relative to the largest
 constexpr double kRoundFraction = 0.9;      // of the tolerance: the check has room for rounding
 constexpr double kChunkFraction = 0.1;      // of the largest violation: what a chunk is solved to
 constexpr double kBiasFraction = 0.3;       // of the next move of b: what rows are solved to before
-constexpr Index kLeastChunk = 32;
 constexpr Index kUsualChunk = 1024;
 constexpr Index kLargestChunk = 4096;
 constexpr Index kStepsPerRow = 50;      // of a chunk, in one round
@@ -89,9 +90,10 @@ MulticlassSolver::MulticlassSolver(const DataView& data, const Kernel& kernel,
   exact_gradient(G_);
 }
 
-// As in certified_solver.cpp: asked for, or needed for polishing, or because values of K are so
-// large that their rounding to float32 drowns the margins.
+// The linear kernel has no rows. Else as in certified_solver.cpp: asked for, or needed for
+// polishing, or because values of K are so large that their rounding to float32 drowns the margins.
 bool MulticlassSolver::wants_float64(Precision precision) {
+  if (is_linear_) return true;
   if (precision != Precision::automatic) return precision == Precision::float64;
   if (settings_.polish && problem_.size() <= kSmall) return true;
   gram32_ = make_gram<float>(data_, kernel_, settings_.threads, settings_.simd);
@@ -104,15 +106,20 @@ bool MulticlassSolver::wants_float64(Precision precision) {
 
 void MulticlassSolver::use_float64(bool float64) {
   is_float64_ = float64;
-  if (chunk_solver_) past_evaluations_ += chunk_solver_->evaluations();
+  if (chunk_solver_) {
+    past_evaluations_ += chunk_solver_->evaluations();
+    past_face_steps_ += chunk_solver_->face_steps();
+  }
   chunk_solver_.reset();
+  const Index K = problem_.n_classes;
   if (float64) {
     gram32_.reset();
     if (!gram64_) gram64_ = make_gram<double>(data_, kernel_, settings_.threads, settings_.simd);
-    chunk_solver_ = make_multiclass_chunk<double>(*gram64_, problem_.n_classes);
+    chunk_solver_ = is_linear_ ? make_linear_chunk(data_, *gram64_, K)
+                               : make_multiclass_chunk(*gram64_, K, settings_.cache_bytes);
   } else {
     if (!gram32_) gram32_ = make_gram<float>(data_, kernel_, settings_.threads, settings_.simd);
-    chunk_solver_ = make_multiclass_chunk<float>(*gram32_, problem_.n_classes);
+    chunk_solver_ = make_multiclass_chunk(*gram32_, K, settings_.cache_bytes);
   }
   simd_ = chunk_solver_->simd();
   layout_ = chunk_solver_->layout();
@@ -197,14 +204,13 @@ double MulticlassSolver::scan() {
   return n == 0 ? 0.0 : *std::max_element(violations_.begin(), violations_.end());
 }
 
-// Rows of a chunk: asked for, or room for the free rows and as many others; its block keeps to the
-// memory of the cache.
+// Rows of a chunk: asked for, or room for the free rows and as many others. The linear kernel takes
+// all rows at once.
 Index MulticlassSolver::chunk_limit(Index n_free) const {
   Index limit = settings_.chunk;
+  if (limit == 0 && is_linear_) return problem_.size();
   if (limit == 0) limit = std::clamp(n_free + n_free / 4 + 256, kUsualChunk, kLargestChunk);
-  const double bytes = is_float64_ ? sizeof(double) : sizeof(float);
-  const Index fitting = static_cast<Index>(std::sqrt(settings_.cache_bytes / bytes));
-  return std::min({limit, std::max(fitting, kLeastChunk), problem_.size()});
+  return std::min({limit, chunk_solver_->largest_chunk(), problem_.size()});
 }
 
 // The most violating rows for half of the chunk, then free rows, then more violating ones.
@@ -232,7 +238,10 @@ void MulticlassSolver::choose_chunk() {
   keep_first(violating, limit - static_cast<Index>(free.size()));
   chunk_ = std::move(violating);
   chunk_.insert(chunk_.end(), free.begin(), free.end());
-  std::sort(chunk_.begin(), chunk_.end());
+  // Rows are solved in this order: neighbours in a file are often alike, and undo each other.
+  std::sort(chunk_.begin(), chunk_.end(), [](Index a, Index b) {
+    return scattered(a) != scattered(b) ? scattered(a) < scattered(b) : a < b;
+  });
   info_.chunk = limit;
 }
 
@@ -252,6 +261,7 @@ Status MulticlassSolver::solve_chunk(double largest) {
   task.goal = std::max(0.5 * goal_, kChunkFraction * largest);
   task.max_steps = std::min(max_iterations_ - info_.iterations,
                             kStepsPerRow * static_cast<Index>(chunk_.size()));
+  task.threads = settings_.threads;
   info_.iterations += chunk_solver_->solve(chunk_, task, B_.data());
   ++info_.rounds;
   clock.lap(info_.seconds_subproblem);
@@ -281,11 +291,7 @@ bool MulticlassSolver::add_moves() {
     return total;
   };
   const double slope_before = slope();
-  if (is_linear_) {
-    add_moves_linearly(rows, moves);
-  } else {
-    chunk_solver_->add_moves(rows, moves, G_.data());
-  }
+  chunk_solver_->add_moves(rows, moves, settings_.threads, G_.data());
   if (problem_.has_bias) {
     for (Index k = 0; k < K; ++k) {
       double change = 0.0;
@@ -295,22 +301,6 @@ bool MulticlassSolver::add_moves() {
     }
   }
   return slope_before + slope() < 0.0;
-}
-
-// The linear kernel: the change of the K weight vectors, applied to all points.
-void MulticlassSolver::add_moves_linearly(const std::vector<Index>& rows,
-                                          const std::vector<double>& moves) {
-  const Index n = problem_.size(), K = problem_.n_classes;
-  const Index count = static_cast<Index>(rows.size());
-  const std::vector<Index> points = all_points(n);
-  std::vector<double> coef(rows.size()), values(problem_.labels.size());
-  for (Index k = 0; k < K; ++k) {
-    for (Index r = 0; r < count; ++r) coef[r] = moves[r * K + k];
-    LinearMap change(data_, settings_.threads);
-    change.add(rows.data(), coef.data(), count);
-    change.apply(points.data(), n, values.data());
-    for (Index i = 0; i < n; ++i) G_[k * n + i] += values[i];
-  }
 }
 
 // G from scratch, of float64 values.
@@ -328,9 +318,7 @@ void MulticlassSolver::exact_gradient(std::vector<double>& G) {
   }
   G.assign(static_cast<std::size_t>(n * K), 0.0);
   if (is_linear_) {
-    std::swap(G, G_);
-    add_moves_linearly(support, coef);
-    std::swap(G, G_);
+    chunk_solver_->add_moves(support, coef, settings_.threads, G.data());
   } else if (!support.empty()) {
     if (!gram64_) gram64_ = make_gram<double>(data_, kernel_, settings_.threads, settings_.simd);
     const std::vector<Index> points = all_points(n);
@@ -420,6 +408,7 @@ Status MulticlassSolver::refine(bool is_done) {
 Info MulticlassSolver::info() const {
   Info info = info_;
   info.kernel_evaluations = past_evaluations_ + chunk_solver_->evaluations();
+  info.reductions = past_face_steps_ + chunk_solver_->face_steps();
   info.n_active = problem_.size();
   return info;
 }

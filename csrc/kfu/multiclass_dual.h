@@ -9,8 +9,8 @@
 // Values of K are float32 unless asked otherwise or unless they are large. When the rounds are done
 // G is computed again from float64 values; if the tolerance is missed, the exact G replaces the
 // maintained one and the rounds go on; when that no longer halves the violation, the values of the
-// rounds become float64, as in certified_solver.h. The linear kernel keeps K weight vectors instead
-// of rows: its G is float64 at all times.
+// rounds become float64, as in certified_solver.h. The linear kernel has weight vectors instead of
+// kernel values (multiclass_linear.h): its G is float64 at all times.
 //
 // Biases (optional) add the constraints s_k = Σ_i B_ik = 0. They are met by the proximal point
 // method on b, which is the method of multipliers on the dual: the problem
@@ -28,7 +28,6 @@
 #include "kfu/certificate.h"
 #include "kfu/gram.h"
 #include "kfu/info.h"
-#include "kfu/linear_map.h"
 #include "kfu/multiclass_chunk.h"
 #include "kfu/multiclass_row.h"
 #include "kfu/settings.h"
@@ -74,7 +73,6 @@ class MulticlassSolver {
   void choose_chunk();
   Status solve_chunk(double largest);
   bool add_moves();
-  void add_moves_linearly(const std::vector<Index>& rows, const std::vector<double>& moves);
   double bias_step() const;
   void move_bias_centre();
   void exact_gradient(std::vector<double>& G);
@@ -123,6 +121,7 @@ class MulticlassSolver {
   Index verification_evaluations_ = 0;
   double seconds_verification_ = 0;
   Index past_evaluations_ = 0;  // of a chunk solver that was replaced
+  Index past_face_steps_ = 0;   // of the same
   Info info_;
 };
 

@@ -54,6 +54,20 @@ double RowProblem::duality_gap(const MulticlassRow& row) const {
   return gap;
 }
 
+Index RowProblem::face(const MulticlassRow& row, char* is_in_face) const {
+  const bool is_shared = kind_ == MulticlassKind::crammer_singer;
+  Index size = 0;
+  for (Index k = 0; k < n_classes_; ++k) {
+    const bool is_inside = is_shared ? row.B[k] < upper_of(row, k)
+                                     : k == row.label || (row.B[k] < 0.0 && -row.B[k] < row.cost);
+    is_in_face[k] = is_inside;
+    size += is_inside;
+  }
+  if (size > 1 && row.cost > 0.0) return size;
+  std::fill(is_in_face, is_in_face + n_classes_, char(0));
+  return 0;
+}
+
 bool RowProblem::is_free(const MulticlassRow& row) const {
   if (row.cost <= 0.0) return false;
   if (kind_ == MulticlassKind::crammer_singer) {

@@ -29,6 +29,10 @@
 //   clip(−g_k − T, −κα_k, κ(c − α_k)), and T is the sum of these over k. The right-hand side falls
 //   with T and is linear between 2(K − 1) breakpoints, which are sorted and walked through.
 //
+// The face that a row is on: all directions that sum to zero over the classes with B_k < U_k
+// (Crammer–Singer), or over the class y and those with 0 < α_k < c (Weston–Watkins). A row whose
+// face has no direction is at a corner of its set.
+//
 // KKT. Crammer–Singer: G_k = max G wherever B_k < U_k; the violation is max G − min over B_k < U_k
 // of G_k. Weston–Watkins: g_k ≥ 0 where α_k < c and ≤ 0 where α_k > 0; the violation is the largest
 // excess. Both are in the unit of f, and there is nothing else: a row has no bias to choose.
@@ -67,6 +71,9 @@ class RowProblem {
   double violation(const MulticlassRow& row) const;
   /// Its part of primal − dual.
   double duality_gap(const MulticlassRow& row) const;
+  /// Marks the classes of the row's face: it may move either way along every direction that sums to
+  /// zero over them. Returns their number, 0 at a corner.
+  Index face(const MulticlassRow& row, char* is_in_face) const;
   /// Whether the row is not at a corner of its set, so that it may move either way.
   bool is_free(const MulticlassRow& row) const;
   /// The best row with all others held still, for curvature κ > 0. B_out may be row.B.

@@ -81,8 +81,9 @@ def solve_single_machine(
     this problem. The status of the Info is "converged" when the KKT conditions are met to
     settings.tolerance (in units of f) by float64 kernel values; objective is the maximised dual
     and duality_gap primal − dual, of the same values. n_sv counts rows with a coefficient, n_usv
-    those off the corners of their bounds, iterations the rows that were solved. Fields that speak
-    of one bias, and of caches this solver does not have, are zero.
+    those off the corners of their bounds, iterations the rows that were solved and reductions the
+    steps of all free rows together. Fields that speak of one bias, and of caches this solver does
+    not have, are zero.
 
     With `bias`, whose dual has one equality for each class, kkt_gap covers the move that b would
     make next, and duality_gap the |b_k Σ_i coef_ki| that is left.
@@ -123,7 +124,6 @@ def solve_single_machine(
         bias_interval=(0.0, 0.0),
         cache_hits=0,
         cache_misses=0,
-        reductions=0,
         shrinks=0,
         seconds=seconds,
         **certificate,

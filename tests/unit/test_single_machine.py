@@ -197,6 +197,23 @@ def test_a_cost_that_float32_cannot_serve_goes_on_in_float64(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_an_ill_conditioned_problem_is_helped_by_steps_of_all_free_rows(kind):
+    """Points on a line, near neighbours of different classes, large costs."""
+    rng = np.random.default_rng(15)
+    X = np.sort(rng.normal(size=(60, 1)), axis=0)
+    labels = rng.integers(0, 3, size=60)
+    kernel = KernelSpec.make("laplacian", gamma=0.4)
+    found = fit(kind, X, labels, kernel=kernel, cost=60.0, tolerance=1e-7, max_iterations=200000)
+    judged = oracle.judge(
+        kind, matrix(X, kernel), labels, np.full(60, 60.0), found.coef, found.bias
+    )
+    assert found.info.status == "converged"
+    assert found.info.reductions > 0
+    assert judged.kkt_gap <= 1.001e-7
+    assert judged.duality_gap <= 1e-8 * judged.objective
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_polishing_reaches_rounding_accuracy(kind):
     X, labels = blobs(40, 3, seed=9)
     found = fit(kind, X, labels, tolerance=1e-2, polish=True)
