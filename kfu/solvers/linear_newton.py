@@ -40,6 +40,7 @@ LARGEST_CONDITION = 1e14  # of a Newton system, by σ
 FEW_STEPS = 3  # of a subproblem that was too easy
 GROWTH = 8.0  # of σ from one subproblem to the next
 INNER = 0.1  # residual of a subproblem, as a part of what its centre leaves or of the tolerance
+BALANCED = 1e-8  # Σβ − c of a solved subproblem, relative to Σ|β|
 SAMPLE_PER_FEATURE = 20  # rows of J in the matrix where there are far more
 LEAST_SAMPLE = 2000
 MOST_SAMPLED_STEPS = 12  # of a subproblem; after that all rows
@@ -133,6 +134,7 @@ class ProximalNewton:
         error = max(error, abs(imbalance) * self.mean_square)
         moved = float(np.abs(moves).max(initial=0.0)) / self.sigma
         is_solved = error <= INNER * max(moved, self.tolerance)
+        is_solved &= abs(imbalance) <= BALANCED * float(np.abs(beta).sum() + abs(self.target_sum))
         if is_solved or self._is_stuck():
             self._adapt(is_solved)
             self._recentre(beta)
