@@ -29,11 +29,12 @@ def watch_separation(
     X, kernel = task.solver_kernel()
     diagonal = Gram(X, kernel, "float64", 1).diagonal()
     radius = float(np.max(diagonal[problem.points]))
-    limit = 0.5 / (LEAST_MARGIN**2 * max(radius, np.finfo(float).tiny))
     largest = float(np.max(np.abs(problem.linear), initial=1.0)) ** 2
+    # Where every φ(x) is 0 there is nothing to separate.
+    limit = largest * 0.5 / (LEAST_MARGIN**2 * radius) if radius > 0.0 else 0.0
 
     def watch(seen: Progress) -> bool:
-        if seen.objective() > limit * largest:
+        if seen.objective() > limit:
             raise DataError(
                 task.source,
                 None,
