@@ -15,7 +15,19 @@ from kfu._version import __version__
 if TYPE_CHECKING:
     from kfu.data import Dataset
     from kfu.errors import ConvergenceWarning, DataError, KfuError, ModelError, SettingsError
-    from kfu.estimators import SVC
+    from kfu.estimators import (
+        SVC,
+        SVR,
+        KernelCentroid,
+        KernelKNN,
+        KernelProjection,
+        NadarayaWatson,
+        NuSVC,
+        NuSVR,
+        OneClassSVM,
+        ParzenClassifier,
+        RankSVM,
+    )
     from kfu.io import read_dataset, write_dataset
     from kfu.io.libsvm_model import read_libsvm_model, write_libsvm_model
     from kfu.io.model_file import load_model as load
@@ -34,6 +46,16 @@ load_with_passive_waiting()
 # Public name -> "module:name".
 _EXPORTS = {
     "SVC": "kfu.estimators:SVC",
+    "NuSVC": "kfu.estimators:NuSVC",
+    "OneClassSVM": "kfu.estimators:OneClassSVM",
+    "SVR": "kfu.estimators:SVR",
+    "NuSVR": "kfu.estimators:NuSVR",
+    "RankSVM": "kfu.estimators:RankSVM",
+    "KernelCentroid": "kfu.estimators:KernelCentroid",
+    "ParzenClassifier": "kfu.estimators:ParzenClassifier",
+    "NadarayaWatson": "kfu.estimators:NadarayaWatson",
+    "KernelKNN": "kfu.estimators:KernelKNN",
+    "KernelProjection": "kfu.estimators:KernelProjection",
     "load": "kfu.io.model_file:load_model",
     "train": "kfu.machines:train",
     "Model": "kfu.model:Model",
@@ -53,13 +75,23 @@ _EXPORTS = {
 
 __all__ = [
     "SVC",
+    "SVR",
     "ConvergenceWarning",
     "DataError",
     "Dataset",
+    "KernelCentroid",
+    "KernelKNN",
+    "KernelProjection",
     "KernelSpec",
     "KfuError",
     "Model",
     "ModelError",
+    "NadarayaWatson",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "ParzenClassifier",
+    "RankSVM",
     "Scaler",
     "SettingsError",
     "__version__",

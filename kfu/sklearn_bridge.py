@@ -9,7 +9,10 @@ exceptions. The choice is made once, at import.
 
 from __future__ import annotations
 
+import functools
 import inspect
+from collections.abc import Callable
+from types import MethodType
 from typing import Any, cast
 
 import numpy as np
@@ -20,7 +23,11 @@ __all__ = [
     "BaseEstimator",
     "ClassifierMixin",
     "NotFittedError",
+    "OutlierMixin",
+    "RegressorMixin",
+    "available_if",
     "check_fitted",
+    "check_numbers",
     "check_targets",
     "check_weights",
     "validate_matrix",
@@ -64,6 +71,46 @@ class PlainClassifier:
         return float(np.average(hits, weights=sample_weight))
 
 
+class PlainRegressor:
+    """Adds `score`, the coefficient of determination R² = 1 - Σ (y - f)² / Σ (y - ȳ)²."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        y = np.asarray(y, dtype=np.float64)
+        left = np.average(np.square(y - cast(Any, self).predict(X)), weights=sample_weight)
+        spread = np.average(
+            np.square(y - np.average(y, weights=sample_weight)), weights=sample_weight
+        )
+        if spread > 0:
+            return float(1.0 - left / spread)
+        return 1.0 if left == 0 else 0.0
+
+
+class PlainOutlier:
+    """Adds `fit_predict`."""
+
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> np.ndarray:
+        return cast(np.ndarray, cast(Any, self).fit(X, **options).predict(X))
+
+
+class _PlainAvailable:
+    """A method that is there only when `check` holds: AttributeError otherwise."""
+
+    def __init__(self, method: Callable[..., Any], check: Callable[[Any], bool]) -> None:
+        self.method, self.check = method, check
+        functools.update_wrapper(cast(Any, self), method)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self.method
+        if not self.check(instance):
+            raise AttributeError(f"no {self.method.__name__} with these parameters")
+        return MethodType(self.method, instance)
+
+
+def _plain_available_if(check: Callable[[Any], bool]) -> Callable[[Any], Any]:
+    return lambda method: _PlainAvailable(method, check)
+
+
 class PlainNotFittedError(ValueError, AttributeError):
     """Predicting before `fit`."""
 
@@ -102,7 +149,8 @@ def _plain_validate_matrix(estimator: Any, X: Any, *, reset: bool, sparse: bool)
     return X if sp.issparse(X) else np.ascontiguousarray(X)
 
 
-def _plain_check_targets(X: Any, y: Any) -> np.ndarray:
+def _plain_column(X: Any, y: Any) -> np.ndarray:
+    """y as a one-dimensional array, one entry for each row of X."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     y = np.asarray(y)
@@ -112,8 +160,23 @@ def _plain_check_targets(X: Any, y: Any) -> np.ndarray:
         raise ValueError(f"y should be a 1d array, got an array of shape {y.shape} instead.")
     if y.shape[0] != X.shape[0]:
         raise ValueError(f"X has {X.shape[0]} rows and y has {y.shape[0]}: inconsistent numbers")
+    return y
+
+
+def _plain_check_targets(X: Any, y: Any) -> np.ndarray:
+    y = _plain_column(X, y)
     if y.dtype.kind == "f" and (not np.isfinite(y).all() or np.any(y != np.floor(y))):
         raise ValueError("Unknown label type: continuous or not finite. Labels are classes.")
+    return y
+
+
+def _plain_check_numbers(X: Any, y: Any) -> np.ndarray:
+    y = _plain_column(X, y)
+    if y.dtype.kind == "c":
+        raise ValueError("Complex data not supported")
+    y = y.astype(np.float64)
+    if not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity.")
     return y
 
 
@@ -129,8 +192,10 @@ def _plain_check_weights(weights: Any, X: Any) -> np.ndarray:
 
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
     from sklearn.exceptions import NotFittedError
+    from sklearn.utils import check_array
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import (
         _check_sample_weight,
@@ -143,6 +208,8 @@ try:
     HAS_SKLEARN = True
 except ImportError:
     BaseEstimator, ClassifierMixin = PlainEstimator, PlainClassifier
+    RegressorMixin, OutlierMixin = PlainRegressor, PlainOutlier
+    available_if = _plain_available_if
     NotFittedError = PlainNotFittedError
     HAS_SKLEARN = False
 
@@ -172,14 +239,28 @@ def check_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
     """y as a one-dimensional array of class labels, one for each row of X."""
     if not HAS_SKLEARN:
         return _plain_check_targets(X, y)
+    y = _column(estimator, y)
+    check_classification_targets(y)
+    check_consistent_length(X, y)
+    return y
+
+
+def check_numbers(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    """y as a one-dimensional array of finite float64 numbers, one for each row of X."""
+    if not HAS_SKLEARN:
+        return _plain_check_numbers(X, y)
+    y = _column(estimator, y)
+    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=estimator)
+    check_consistent_length(X, y)
+    return cast(np.ndarray, y)
+
+
+def _column(estimator: Any, y: Any) -> np.ndarray:
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    check_consistent_length(X, y)
-    return cast(np.ndarray, y)
+    return cast(np.ndarray, column_or_1d(y, warn=True))
 
 
 def check_weights(weights: Any, X: Any) -> np.ndarray:
