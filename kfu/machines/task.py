@@ -216,7 +216,7 @@ def check_start(start: Model, task: TrainingTask) -> None:
             "the start model does not tell the rows of its support vectors in these data; "
             "start from a model that kfu trained on the same file"
         )
-    if start.classes.tolist() != task.classes.tolist():
+    if task.labels is not None and start.classes.tolist() != task.classes.tolist():
         raise SettingsError("the start model has other classes than the data; train it on the same")
     wanted = 1 if task.code is None else task.code.shape[1]
     if start.n_machines != wanted or start.machine != task.machine.name:
