@@ -2,21 +2,25 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace kfu {
 
 namespace {
 
-constexpr Index kPoints = 1024;  // of a block, unless a caller asks for another number
-constexpr Index kLeastPoints = 16;
-constexpr Index kPairsPerPoint = 64;     // of a subproblem, at most
-constexpr Index kStepsPerPoint = 100;    // of a subproblem, at most
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr Index kPoints = 1024;          // of a block, unless a caller asks for another number
+constexpr Index kLeastPoints = 128;      // 64 KiB, whatever the budget
+constexpr Index kPairsPerPoint = 256;    // of a subproblem, at most
+constexpr Index kStepsPerPoint = 400;    // of a subproblem, at most
 constexpr double kSquareShare = 0.5;     // of the cache budget, at most, for the block
-constexpr double kInnerViolation = 0.3;  // a subproblem is solved to this part of the violation
+constexpr double kInnerViolation = 0.1;  // a subproblem is solved to this part of the violation
 constexpr double kGatherValue = 200.0;   // multiply-adds; dearer values are fetched from kept rows
 constexpr double kCheapValue = 40.0;     // cheaper values are computed again rather than kept
 constexpr Index kPairsPerTask = 1 << 15;
-constexpr int kOctaves = 8;  // violations below 2⁻⁸ of the worst do not choose points
+constexpr double kReach = 10.0;  // times the worst violation: how far a near pair may be satisfied
+constexpr Index kCandidatesPerPoint = 8;  // pairs of an octave that are looked at to choose points
+constexpr int kOctaves = 8;               // violations below 2⁻⁸ of the worst do not choose points
 
 // An order of pairs that favours none by its place: equal violations are common.
 std::uint32_t scattered(Index p) { return static_cast<std::uint32_t>(p) * 2654435761u; }
@@ -33,7 +37,6 @@ RankRounds<T>::RankRounds(const Gram<T>& gram, const RankProblem& problem, RankS
       map_(std::move(linear)),
       loops_(smo_loops<T, double>(gram.simd())),
       diagonal_(problem.points.size()),
-      violation_(problem.upper.size()),
       slot_(problem.points.size(), -1),
       is_busy_(problem.points.size(), 1) {
   const Index n = problem.n_points();
@@ -100,60 +103,91 @@ Status RankRounds<T>::round(double tolerance, Index allowed) {
   return moved == 0 ? Status::stalled : Status::running;
 }
 
-// Violations of all pairs; returns the worst.
+// The violation of a pair, −1 where it is settled: at a bound and satisfied, by `slack`.
 template <class T>
-double RankRounds<T>::scan() {
+float RankRounds<T>::violation_of(Index p, double& slack) const {
+  const double F =
+      state_.g[problem_.preferred[p]] - state_.g[problem_.other[p]] - problem_.target_of(p);
+  const double alpha = state_.alpha[p], upper = problem_.upper[p];
+  const bool is_settled = F < 0.0 ? alpha >= upper : alpha <= 0.0;
+  slack = is_settled ? std::fabs(F) : 0.0;
+  return is_settled ? -1.0f : static_cast<float>(std::fabs(F));
+}
+
+template <class T>
+void RankRounds<T>::find_near_pairs() {
+  reach_ = info_.rounds == 0 ? kInf : kReach * info_.gap;
+  drift_ = 0.0;
   const Index m = problem_.n_pairs(), n_tasks = (m + kPairsPerTask - 1) / kPairsPerTask;
-  std::vector<double> worst(static_cast<std::size_t>(n_tasks), 0.0);
-  worst_.assign(static_cast<std::size_t>(n_tasks), -1);
+  std::vector<std::vector<Near>> found(static_cast<std::size_t>(n_tasks));
 #pragma omp parallel for schedule(static) num_threads(settings_.threads) if (n_tasks > 1)
   for (Index b = 0; b < n_tasks; ++b) {
     const Index end = std::min(m, (b + 1) * kPairsPerTask);
     for (Index p = b * kPairsPerTask; p < end; ++p) {
-      const double F =
-          state_.g[problem_.preferred[p]] - state_.g[problem_.other[p]] - problem_.target_of(p);
-      const double v = rank_violation(F, state_.alpha[p], problem_.upper[p]);
-      violation_[p] = static_cast<float>(v);
-      if (v > worst[b]) worst[b] = v, worst_[b] = p;
+      double slack;
+      const float violation = violation_of(p, slack);
+      if (slack <= reach_) found[b].push_back({p, violation});
     }
   }
-  if (n_tasks == 0) return 0.0;
-  const Index b = std::max_element(worst.begin(), worst.end()) - worst.begin();
-  worst_.assign(1, worst_[b]);
-  return worst[b];
+  near_.clear();
+  for (const std::vector<Near>& part : found) near_.insert(near_.end(), part.begin(), part.end());
 }
 
-// Fills the chunk with the points of violating pairs: the worst pair first, then the others octave
-// by octave, each from where in the list of pairs the worst one is.
+// Violations of the pairs that may violate; returns the worst.
+template <class T>
+double RankRounds<T>::scan() {
+  if (2.0 * drift_ >= reach_) {
+    find_near_pairs();
+  } else {
+    const Index n_near = static_cast<Index>(near_.size());
+#pragma omp parallel for schedule(static) num_threads(settings_.threads) if (n_near > kPairsPerTask)
+    for (Index k = 0; k < n_near; ++k) {
+      double slack;
+      near_[k].violation = violation_of(near_[k].pair, slack);
+    }
+  }
+  worst_ = -1;
+  float worst = 0.0f;
+  for (std::size_t k = 0; k < near_.size(); ++k)
+    if (near_[k].violation > worst) worst = near_[k].violation, worst_ = static_cast<Index>(k);
+  return static_cast<double>(worst);
+}
+
+// Fills the chunk with points: those of the worst pair, of violating pairs octave by octave, each
+// from where in the list the worst one is, up to half of the room; then those of pairs inside their
+// box, which will move again; then those of more violating pairs.
 template <class T>
 void RankRounds<T>::choose_points(double worst, double tolerance) {
-  struct Candidate {
-    Index pair;
-    int octave;
-  };
-  std::vector<Candidate> candidates;
-  const double least = std::max(0.5 * tolerance, std::ldexp(worst, -kOctaves));
-  const Index m = problem_.n_pairs(), start = worst_[0];
-  for (Index k = 0; k < m; ++k) {
-    const Index p = start + k < m ? start + k : start + k - m;
-    if (violation_[p] > least)
-      candidates.push_back({p, -std::min(0, std::ilogb(violation_[p] / worst))});
-  }
   std::vector<std::int32_t> wanted;
   std::vector<char> is_wanted(problem_.points.size(), 0);
-  const auto want = [&](Index p) {
+  const auto want = [&](Index p, Index room) {
     const std::int32_t u = problem_.preferred[p], v = problem_.other[p];
     const Index n_new = !is_wanted[u] + !is_wanted[v];
-    if (static_cast<Index>(wanted.size()) + n_new > capacity_) return;
+    if (static_cast<Index>(wanted.size()) + n_new > room) return;
     for (const std::int32_t i : {u, v})
       if (!is_wanted[i]) is_wanted[i] = 1, wanted.push_back(i);
   };
-  want(start);
-  for (int octave = 0; octave <= kOctaves; ++octave)
-    for (const Candidate& candidate : candidates) {
-      if (static_cast<Index>(wanted.size()) >= capacity_) break;
-      if (candidate.octave == octave) want(candidate.pair);
+  std::vector<Index> octaves[kOctaves + 1], inside;
+  const std::size_t enough = static_cast<std::size_t>(kCandidatesPerPoint * capacity_);
+  const float least = static_cast<float>(std::max(0.5 * tolerance, std::ldexp(worst, -kOctaves)));
+  const Index n_near = static_cast<Index>(near_.size());
+  for (Index k = 0; k < n_near; ++k) {
+    const Near& near = near_[worst_ + k < n_near ? worst_ + k : worst_ + k - n_near];
+    if (near.violation < 0.0f) continue;
+    const double alpha = state_.alpha[near.pair];
+    if (near.violation > least) {
+      int octave = 0;
+      for (double bar = 0.5 * worst; near.violation < bar && octave < kOctaves; bar *= 0.5)
+        ++octave;
+      if (octaves[octave].size() < enough) octaves[octave].push_back(near.pair);
     }
+    if (alpha > 0.0 && alpha < problem_.upper[near.pair]) inside.push_back(near.pair);
+  }
+  for (const std::vector<Index>& octave : octaves)
+    for (const Index p : octave) want(p, std::max<Index>(2, capacity_ / 2));
+  for (const Index p : inside) want(p, capacity_);
+  for (const std::vector<Index>& octave : octaves)
+    for (const Index p : octave) want(p, capacity_);
   place_points(wanted);
 }
 
@@ -198,25 +232,31 @@ void RankRounds<T>::place_points(const std::vector<std::int32_t>& wanted) {
 // violate. If there are too many, the worst of them.
 template <class T>
 void RankRounds<T>::collect_pairs() {
-  std::vector<Index> found;
-  for (Index p = 0; p < problem_.n_pairs(); ++p) {
-    const double alpha = state_.alpha[p];
-    if (violation_[p] == 0.0f && (alpha == 0.0 || alpha == problem_.upper[p])) continue;
-    if (slot_[problem_.preferred[p]] >= 0 && slot_[problem_.other[p]] >= 0) found.push_back(p);
+  std::vector<Near> found;
+  for (const Near& near : near_) {
+    const Index p = near.pair;
+    if (near.violation >= 0.0f && slot_[problem_.preferred[p]] >= 0 &&
+        slot_[problem_.other[p]] >= 0)
+      found.push_back(near);
   }
   const std::size_t most = static_cast<std::size_t>(kPairsPerPoint * capacity_);
   if (found.size() > most) {
-    std::nth_element(found.begin(), found.begin() + most, found.end(), [&](Index a, Index b) {
-      if (violation_[a] != violation_[b]) return violation_[a] > violation_[b];
-      return scattered(a) != scattered(b) ? scattered(a) < scattered(b) : a < b;
-    });
+    std::nth_element(found.begin(), found.begin() + most, found.end(),
+                     [&](const Near& a, const Near& b) {
+                       if (a.violation != b.violation) return a.violation > b.violation;
+                       const std::uint32_t at = scattered(a.pair), bt = scattered(b.pair);
+                       return at != bt ? at < bt : a.pair < b.pair;
+                     });
     found.resize(most);
-    std::sort(found.begin(), found.end());
+    std::sort(found.begin(), found.end(),
+              [](const Near& a, const Near& b) { return a.pair < b.pair; });
   }
   pairs_.clear();
-  for (const Index p : found)
+  for (const Near& near : found) {
+    const Index p = near.pair;
     pairs_.push_back({slot_[problem_.preferred[p]], slot_[problem_.other[p]], p, state_.alpha[p],
                       problem_.upper[p], problem_.target_of(p), 1.0});
+  }
 }
 
 // Hands the subproblem's α back. Returns the number of pairs that moved.
@@ -240,10 +280,15 @@ Index RankRounds<T>::store(const std::vector<double>& local_g) {
     moved.push_back(chunk_[s]);
     deltas.push_back(by_slot[s]);
   }
+  const std::vector<double> before = state_.g;
   if (map_ || !covers_all())
     update_g(moved, deltas);
   else
     for (std::size_t s = 0; s < chunk_.size(); ++s) state_.g[chunk_[s]] = local_g[s];
+  double furthest = 0.0;
+  for (std::size_t i = 0; i < before.size(); ++i)
+    furthest = std::max(furthest, std::fabs(state_.g[i] - before[i]));
+  drift_ += furthest;
   info_.kernel_evaluations = info_.cache_misses * problem_.n_points() + block_->evaluations();
   return n_moved;
 }

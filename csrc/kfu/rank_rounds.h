@@ -7,6 +7,10 @@
 // points. The worst pair is always among them, so every round decreases the objective. All pairs
 // between the chosen points then take part, unless they are satisfied at a bound.
 //
+// Millions of pairs need not be looked at in every round: a pair at a bound that was satisfied by s
+// is still satisfied while no value of g has moved by s/2. A scan of all pairs keeps those with a
+// small s (the near ones), and the next scans are of these alone while that is sure.
+//
 // Where all points fit into one block its g is the whole g, and nothing else is computed. For the
 // linear kernel g comes from w = Σ γ_i x_i. Otherwise g gains rows of K, kept in the rectangular
 // tier within the cache budget.
@@ -32,6 +36,8 @@ class RankLoop {
   virtual ~RankLoop() = default;
   /// One subproblem, at most `allowed` steps.
   virtual Status round(double tolerance, Index allowed) = 0;
+  /// To be called when g was replaced from outside.
+  virtual void g_was_replaced() = 0;
   virtual const Info& info() const = 0;
 };
 
@@ -44,10 +50,19 @@ class RankRounds final : public RankLoop {
              const SolverSettings& settings, std::unique_ptr<LinearMap> linear);
 
   Status round(double tolerance, Index allowed) override;
+  void g_was_replaced() override { reach_ = 0.0; }
   const Info& info() const override { return info_; }
 
  private:
+  /// A pair that is not settled, or might not be for long.
+  struct Near {
+    Index pair;
+    float violation;  // −1: at a bound and satisfied
+  };
+
   double scan();
+  float violation_of(Index p, double& slack) const;
+  void find_near_pairs();
   void choose_points(double worst, double tolerance);
   void place_points(const std::vector<std::int32_t>& wanted);
   void collect_pairs();
@@ -69,8 +84,10 @@ class RankRounds final : public RankLoop {
   std::unique_ptr<SquareTier<T>> block_;
   const SmoLoops<T, double>& loops_;
   std::vector<double> diagonal_;     // by position
-  std::vector<float> violation_;     // by pair, as of the last scan
-  std::vector<Index> worst_;         // by task of the scan: its worst pair
+  std::vector<Near> near_;           // all pairs that violate or are inside their box, and more
+  Index worst_ = -1;                 // place of the worst pair in near_
+  double reach_ = 0.0;               // pairs satisfied by more than that were not near
+  double drift_ = 0.0;               // how far values of g may have moved since
   std::vector<std::int32_t> chunk_;  // by slot: position
   std::vector<std::int32_t> slot_;   // by position; −1: not in the chunk
   std::vector<char> is_busy_;        // positions whose rows of K are worth keeping

@@ -184,6 +184,7 @@ void RankSolver::certify_now() {
     verification_evaluations_ +=
         exact_gradient(expansion, state_.gamma, *gram64_, settings_.threads, nullptr, state_.g);
   }
+  if (loop_) loop_->g_was_replaced();
   certificate_ = certify_rank(problem_, state_, settings_.threads);
   certificate_is_current_ = true;
   clock.lap(seconds_verification_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kfu/rank_dual.h"
+#include "kfu/rank_newton.h"
 
 namespace kfu {
 
@@ -12,7 +13,8 @@ constexpr double kFloor = 1e-12;    // of a curvature, relative to the values of
 constexpr double kGreedy = 0.5;     // of the worst violation: pairs below wait for a later sweep
 constexpr double kRelevant = 0.05;  // of the worst violation: pairs below are left out for a while
 constexpr double kEnough = 0.2;     // of the worst violation, before all pairs are looked at again
-constexpr Index kSweeps = 30;       // at most, before all pairs are looked at again
+constexpr Index kSweeps = 10;       // at most, before all pairs are looked at again
+constexpr double kNewtonShare = 4;  // times the values of K that single steps have read
 
 double gradient(const LocalPair& p, const std::vector<double>& g) {
   return g[p.u] - g[p.v] - p.target;
@@ -53,6 +55,7 @@ StepsResult solve_pairs(const SquareTier<T>& block, const SmoLoops<T, double>& l
                         Index most, std::vector<LocalPair>& pairs, std::vector<double>& g) {
   StepsResult result;
   std::vector<LocalPair*> relevant;
+  Index paid = 0;  // steps up to the last one on all free pairs
   while (true) {
     double worst = 0.0;
     for (const LocalPair& p : pairs) worst = std::max(worst, violation(p, g));
@@ -74,6 +77,12 @@ StepsResult solve_pairs(const SquareTier<T>& block, const SmoLoops<T, double>& l
       }
       if (top <= enough) break;
       level = std::max(kGreedy * top, 0.5 * enough);
+      if (sweep + 1 < kSweeps) continue;
+      const double budget = kNewtonShare * 2.0 * static_cast<double>(result.steps - paid) *
+                            static_cast<double>(g.size());
+      const Index iterations = newton_step(block, loops, goal, budget, pairs, g);
+      result.steps += iterations;
+      if (iterations > 0) paid = result.steps;
     }
     if (result.steps == before) return result;  // no step is large enough to change an α
   }

@@ -6,6 +6,7 @@
 // two values of g, a step costs the whole block, so the pairs are swept and only those that violate
 // by at least half of the worst are moved: nearly greedy, at the price of a cyclic order. Sweeps go
 // over the pairs that may still matter (shrinking); the others are looked at again before the end.
+// Where ten sweeps are not enough, a step on all free pairs at once follows (rank_newton.h).
 #pragma once
 
 #include <cstdint>

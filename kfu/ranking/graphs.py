@@ -10,12 +10,12 @@ reduced   (Zapién 2009, Algorithm 3) for each level R below the query's highest
           transitivity a scoring that satisfies all of them satisfies the complete graph. With two
           levels there are n − 1 pairs.
 
-Levels are those that occur in the query itself, in their order: a level that a query lacks leaves no
-gap, and the highest level of each query gets no intra pairs (the printed algorithm, taken literally
-with the levels of the whole data set, loses the link across a missing level and adds pairs at the
-top of queries without the highest level). An intra pair asks for an order the relevance does not
-know; its violation matters less, so `edge_kinds` tells the two apart and they may be given different
-costs.
+Levels are those that occur in the query itself, in their order: a level that a query lacks leaves
+no gap, and the highest level of each query gets no intra pairs (the printed algorithm, taken
+literally with the levels of the whole data set, loses the link across a missing level and adds
+pairs at the top of queries without the highest level). An intra pair asks for an order the
+relevance does not know; its violation matters less, so `edge_kinds` tells the two apart and they
+may be given different costs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from kfu.errors import DataError, SettingsError
 __all__ = ["GRAPHS", "complete_graph", "edge_kinds", "make_graph", "reduced_graph"]
 
 
-def complete_graph(y: np.ndarray, qid: np.ndarray | None = None, *, source: str = "y") -> np.ndarray:
+def complete_graph(
+    y: np.ndarray, qid: np.ndarray | None = None, *, source: str = "y"
+) -> np.ndarray:
     """All pairs (m, 2), int64, [preferred, other], query by query in the order of `qid`'s values.
 
     Rows without qid are one query. Within a query: from the least to the most relevant preferred
@@ -115,7 +117,10 @@ def _sorted_by_query(
         raise DataError(source, None, f"relevance of shape {level.shape}", "give one per row")
     if not np.issubdtype(level.dtype, np.number) and level.dtype != np.bool_:
         raise DataError(
-            source, None, "relevance that is not a number", "ranking needs numbers, larger is better"
+            source,
+            None,
+            "relevance that is not a number",
+            "ranking needs numbers, larger is better",
         )
     bad = np.flatnonzero(~np.isfinite(level)) if level.size else level
     if bad.size:

@@ -4,8 +4,8 @@
 
 row p of P being +1 at the preferred row of the pair, −1 at the other; f(x) = Σ_i γ_i K(x_i, x) with
 γ = Pᵀα. It is the dual of  ½‖f‖² + Σ_p C_p max(0, t_p − (f(x_u) − f(x_v))):  no bias, no equality.
-How it is solved is told in csrc/kfu/rank_dual.h, rank_rounds.h and rank_steps.h; graphs of pairs are
-made in kfu.ranking.
+How it is solved is told in csrc/kfu/rank_dual.h, rank_rounds.h, rank_steps.h and rank_newton.h;
+graphs of pairs are made in kfu.ranking.
 """
 
 from __future__ import annotations
