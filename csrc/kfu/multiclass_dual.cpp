@@ -361,6 +361,7 @@ void MulticlassSolver::certify_now() {
     c.kkt_gap = std::max(c.kkt_gap, bias_step());
     for (Index k = 0; k < K; ++k) c.duality_gap += std::fabs(b[k] * sums_[k]);
   }
+  if (!std::isfinite(c.objective)) c.kkt_gap = kInf;  // values of K that overflow prove nothing
   c.kkt_violation = c.kkt_gap;
   certificate_ = c;
   certificate_is_current_ = true;

@@ -210,7 +210,7 @@ def test_an_ill_conditioned_problem_is_helped_by_steps_of_all_free_rows(kind):
     assert found.info.status == "converged"
     assert found.info.reductions > 0
     assert judged.kkt_gap <= 1.001e-7
-    assert judged.duality_gap <= 1e-8 * judged.objective
+    assert judged.duality_gap <= 1e-7 * judged.objective
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -298,6 +298,14 @@ def test_an_indefinite_kernel_ends_with_an_honest_certificate(kind):
     assert (found.info.status == "converged") == (judged.kkt_gap <= 1e-4)
 
 
+def test_kernel_values_that_overflow_are_no_success():
+    X, labels = 1e200 * np.eye(3), np.arange(3)
+    found = fit("crammer-singer", X, labels, kernel=LINEAR)
+    assert found.info.status == "stalled"
+    assert found.info.kkt_gap == np.inf
+    assert any("no step improves" in w for w in found.info.warnings)
+
+
 def test_a_chunk_keeps_to_the_memory_budget():
     X, labels = blobs(300, 3, seed=14)
     found = fit("crammer-singer", X, labels, cache_mib=0.01, chunk=200, tolerance=1e-3)
@@ -335,9 +343,19 @@ def test_no_rows_are_refused():
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(("kind", "most"), [("crammer-singer", 9.2), ("weston-watkins", 8.3)])
-def test_satimage(kind, most):
-    """Rifkin (2002) has 7.85% for one-vs-all at σ = 0.25, C = 2, and 8.1% for Crammer–Singer."""
+@pytest.mark.parametrize(
+    ("kind", "cost", "bias", "percent"),
+    [
+        ("crammer-singer", 1.0, False, 8.1),
+        ("weston-watkins", 2.0, False, 8.05),
+        ("weston-watkins", 2.0, True, 7.8),
+    ],
+)
+def test_satimage(kind, cost, bias, percent):
+    """Rifkin (2002) gives 7.85% for one-vs-all at σ = 0.25 and C = 2, and quotes 8.1% of Crammer.
+
+    C = 1 here is C = 2 of a machine with margins ±1.
+    """
     folder = os.environ.get("KFU_DATA")
     if not folder:
         pytest.skip("KFU_DATA is not set")
@@ -348,8 +366,8 @@ def test_satimage(kind, most):
     classes, labels = np.unique(train.y, return_inverse=True)
     X, Z = (np.asarray(sp.csr_matrix(part.X).todense()) / 100.0 for part in (train, test))
     kernel = KernelSpec.make("rbf", sigma=0.25)
-    found = fit(kind, X, labels, kernel=kernel, cost=2.0, tolerance=1e-3)
-    f = Gram(X, kernel, precision="float64").decision(None, found.coef.T, Z)
+    found = fit(kind, X, labels, kernel=kernel, cost=cost, bias=bias, tolerance=1e-3)
+    f = Gram(X, kernel, precision="float64").decision(None, found.coef.T, Z) + found.bias
     error = 100.0 * np.mean(classes[f.argmax(axis=1)] != test.y)
     assert found.info.status == "converged"
-    assert error <= most
+    assert error == pytest.approx(percent, abs=0.15)
