@@ -55,6 +55,13 @@ TRAIN_KEYS = (
 )
 
 
+# What only some machines report: several binary machines, nu, regression, ranking, probabilities.
+MORE_KEYS = (
+    *("n_machines", "multiclass", "decoding", "code_distance", "probability"),
+    *("margin", "epsilon", "n_pairs", "dims", "loo_error"),
+)
+
+
 def peak_rss_mib() -> float:
     """Largest resident memory of this process so far, in MiB.
 
@@ -80,7 +87,7 @@ def train_report(
     threads: int,
     **facts: Any,
 ) -> dict[str, Any]:
-    """The report of one training, with exactly the keys TRAIN_KEYS.
+    """The report of one training: the keys TRAIN_KEYS and, after them, those of MORE_KEYS known.
 
     ``info`` is what the machine recorded (the Info of its solver); ``facts`` are machine,
     kernel, n, n_features and n_classes.
@@ -97,7 +104,8 @@ def train_report(
         version=__version__,
         settings=dict(settings),
     )
-    return {key: known.get(key) for key in TRAIN_KEYS}
+    report = {key: known.get(key) for key in TRAIN_KEYS}
+    return {**report, **{key: facts[key] for key in MORE_KEYS if key in facts}}
 
 
 class Confusion:
@@ -204,6 +212,12 @@ class Confusion:
                 }
             )
         return table
+
+    def table(self) -> dict[str, Any] | None:
+        """The confusion matrix: labels, and counts by true class (rows) and predicted class."""
+        if not self.is_informative:
+            return None
+        return {"labels": self.labels, "counts": self.counts.tolist()}
 
     def summary(self) -> dict[str, Any]:
         """n, n_labelled, accuracy, error and per_class (None without labels)."""

@@ -40,6 +40,7 @@ COMMANDS: dict[str, str] = {
     "convert": "kfu.cli.convert:convert",
     "plot": "kfu.cli.plot:plot",
     "roc": "kfu.cli.roc:roc",
+    "cv": "kfu.cli.cv:cv",
     "run": "kfu.cli.run:run",
 }
 
@@ -51,6 +52,7 @@ SUMMARIES: dict[str, str] = {
     "info": "Describe a data file or a model.",
     "convert": "Convert a model or a data file to another format.",
     "plot": "Draw the decision function of MODEL over two features.",
+    "cv": "Cross-validate a machine on DATA.",
     "roc": "Draw and judge ROC curves of models on DATA.",
     "run": "Execute the experiment that CONFIG describes.",
 }

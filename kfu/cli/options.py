@@ -15,6 +15,7 @@ import click
 from kfu.cli import console
 from kfu.cli.config_file import read_config
 from kfu.cli.parameters import (
+    COST,
     COUNT,
     NON_NEGATIVE,
     POSITIVE,
@@ -24,6 +25,7 @@ from kfu.cli.parameters import (
     KernelName,
     LabelColumn,
     MachineName,
+    Multiclass,
     Name,
     Number,
     Threads,
@@ -31,7 +33,10 @@ from kfu.cli.parameters import (
 from kfu.io import FORMATS
 from kfu.kernels import ALIASES as KERNEL_ALIASES
 from kfu.kernels import KERNELS
-from kfu.machines import MACHINES
+from kfu.machines import MACHINES, OPTIONS
+from kfu.machines.probability import METHODS, OUTPUTS
+from kfu.machines.single_machine import SINGLE_MACHINES
+from kfu.multiclass import CODES, DECODINGS
 from kfu.scale import SCALERS
 from kfu.solvers import SOLVERS, SolverSettings
 from kfu.solvers.settings import PRECISIONS, SELECTIONS, SIMD_LEVELS
@@ -140,10 +145,11 @@ machine = click.option(
 cost = click.option(
     "-c",
     "--cost",
-    type=POSITIVE,
+    type=COST,
     default=1.0,
     show_default=True,
-    help="C, the cost of one unit of slack (it multiplies the sum of slacks).",
+    help="C, the cost of one unit of slack (it multiplies the sum of slacks); inf asks svc and "
+    "svc2 for the hard margin.",
 )
 class_weight = click.option(
     "-w",
@@ -165,6 +171,72 @@ bias = click.option(
     default=True,
     show_default=True,
     help="Learn the constant term of the decision function, or keep it at 0.",
+)
+regularised_bias = click.option(
+    "--regularised-bias",
+    is_flag=True,
+    help="Count the constant term in the norm that is kept small (the kernel plus 1).",
+)
+
+
+def _machine_option(name: str, type_: Any, metavar: str | None = None) -> Decorator[Any]:
+    option = OPTIONS[name]
+    owners = [machine.name for machine in MACHINES.values() if name in machine.options]
+    shown = f"  [default: {option.default}]" if option.default is not None else ""
+    return click.option(
+        "--" + name.replace("_", "-"),
+        name,
+        type=type_,
+        default=None,
+        metavar=metavar,
+        help=f"{option.help} Machines: {', '.join(owners)}.{shown}",
+    )
+
+
+machine_options = grouped(
+    _machine_option("nu", POSITIVE),
+    _machine_option("epsilon", NON_NEGATIVE),
+    _machine_option("margins", str, "FILE|auto"),
+    _machine_option("graph", Name("graph", ["complete", "reduced"])),
+    _machine_option("neighbours", POSITIVE_COUNT),
+    _machine_option("distance_weights", Name("weighting", ["none", "inverse", "inverse-squared"])),
+    _machine_option("dims", POSITIVE_COUNT),
+    _machine_option("dim_penalty", NON_NEGATIVE),
+    _machine_option("prior", Name("prior", ["data", "equal"])),
+)
+multiclass = click.option(
+    "--multiclass",
+    type=Multiclass(),
+    default="ava",
+    show_default=True,
+    metavar="CODE",
+    help=f"How more than two classes are dealt to binary machines: {', '.join(CODES)}, the file of "
+    f"a code matrix (a row a class, entries 1, -1, 0), or one machine over all classes: "
+    f"{', '.join(SINGLE_MACHINES)}.",
+)
+decoding = click.option(
+    "--decoding",
+    type=Name("decoding", list(DECODINGS)),
+    default=None,
+    help=f"How the binary outputs become a class: {', '.join(DECODINGS)}.  [default: argmax for "
+    "ova, votes for ava, else the loss of the machine]",
+)
+probability = click.option(
+    "--probability",
+    type=Name("method", list(METHODS), {"platt": "sigmoid"}),
+    default=None,
+    is_flag=False,
+    flag_value="sigmoid",
+    help="Also fit probabilities: sigmoid (Platt) or isotonic; 'kfu predict --output "
+    "probabilities' prints them.",
+)
+probability_outputs = click.option(
+    "--probability-outputs",
+    type=Name("outputs", list(OUTPUTS)),
+    default="cv",
+    show_default=True,
+    help="What the probabilities are fitted to: outputs of left-out rows (cv: five folds, "
+    "hold-out: a quarter of the rows) or outputs corrected by the span.",
 )
 scale = click.option(
     "--scale",
@@ -270,7 +342,8 @@ seed = click.option(
     type=COUNT,
     default=0,
     show_default=True,
-    help="Seed of what is sampled (gamma 'median' on large data, diagnostics).",
+    help="Seed of what is sampled (folds, random codes, reduced graphs, gamma 'median' on large "
+    "data).",
 )
 report = click.option(
     "--report", metavar="FILE", help="Write a report, one JSON object; '-' writes it to stdout."

@@ -7,6 +7,7 @@ value looks like the habit of another program the message names kfu's spelling.
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import click
@@ -21,14 +22,20 @@ GAMMA_RULES = ("auto", "scale", "median")
 
 
 class Number(click.ParamType):
-    """A finite number, at least ``minimum`` (above it when ``strict``)."""
+    """A finite number, at least ``minimum`` (above it when ``strict``), or inf where it may be."""
 
     def __init__(
-        self, minimum: float | None = None, *, strict: bool = False, integer: bool = False
+        self,
+        minimum: float | None = None,
+        *,
+        strict: bool = False,
+        integer: bool = False,
+        infinite: bool = False,
     ) -> None:
         self.minimum = minimum
         self.strict = strict
         self.integer = integer
+        self.infinite = infinite
         self.name = "integer" if integer else "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -36,7 +43,7 @@ class Number(click.ParamType):
         if number is None:
             what = "a whole number" if self.integer else "a number"
             self.fail(f"'{value}' is not {what}; give {self.wanted()}", param, ctx)
-        if not math.isfinite(number):
+        if math.isnan(number) or (math.isinf(number) and not self.infinite):
             self.fail(f"'{value}' is not finite; give {self.wanted()}", param, ctx)
         low = self.minimum
         if low is not None and (number < low or (self.strict and number == low)):
@@ -63,6 +70,7 @@ class Number(click.ParamType):
 
 
 POSITIVE = Number(0, strict=True)
+COST = Number(0, strict=True, infinite=True)
 NON_NEGATIVE = Number(0)
 COUNT = Number(0, integer=True)
 POSITIVE_COUNT = Number(1, integer=True)
@@ -159,6 +167,32 @@ class KernelName(Name):
 class MachineName(Name):
     def hint(self, word: str) -> str:
         return ": -m is --machine; the cache is set with --cache-mib" if word.isdigit() else ""
+
+
+class Multiclass(click.ParamType):
+    """A code of kfu.multiclass, a single-machine formulation, or the path of a code matrix."""
+
+    name = "code"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from kfu.machines.single_machine import SINGLE_MACHINES
+        from kfu.multiclass import CODES, code_name
+
+        word = str(value)
+        if word.lower() in SINGLE_MACHINES:
+            return word.lower()
+        known = code_name(word)
+        if known is not None:
+            return known
+        if os.path.exists(word) or os.sep in word or "." in word:
+            return word
+        choices = [*CODES, *SINGLE_MACHINES]
+        self.fail(
+            f"no multiclass code '{value}'{nearest(word, choices)}; choose from "
+            f"{', '.join(choices)}, or give the file of a code matrix",
+            param,
+            ctx,
+        )
 
 
 class LabelColumn(click.ParamType):

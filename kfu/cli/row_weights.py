@@ -1,4 +1,4 @@
-"""``--weights FILE``: one number >= 0 per row of the data."""
+"""``--weights FILE`` and ``--margins FILE``: one number per row of the data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def row_weights(path: str | None, dataset: Dataset) -> np.ndarray | None:
             f"--weights {path}: {dataset.source} already gives its rows weights (cost:); "
             "use one of the two"
         )
-    weights = read_weights(path)
+    weights = read_numbers(path)
     if len(weights) != dataset.n:
         raise DataError(
             path,
@@ -36,7 +36,8 @@ def row_weights(path: str | None, dataset: Dataset) -> np.ndarray | None:
     return weights
 
 
-def read_weights(path: str) -> np.ndarray:
+def read_numbers(path: str) -> np.ndarray:
+    """The numbers >= 0 of a text file, one a line."""
     opened = gzip.open if path.endswith(".gz") else open
     values: list[float] = []
     try:
@@ -44,7 +45,7 @@ def read_weights(path: str) -> np.ndarray:
             for number, line in enumerate(stream, start=1):
                 text = line.split("#", 1)[0].strip()
                 if text:
-                    values.append(weight_of(text, path, number))
+                    values.append(number_of(text, path, number))
     except (UnicodeDecodeError, EOFError, gzip.BadGzipFile):
         raise DataError(path, None, "not a text file", "give one number per line") from None
     except OSError as error:
@@ -53,7 +54,25 @@ def read_weights(path: str) -> np.ndarray:
     return np.array(values)
 
 
-def weight_of(text: str, path: str, line: int) -> float:
+def read_labels(path: str, dataset: Dataset) -> np.ndarray:
+    """The words of a text file, one a line, as many as the data have rows."""
+    opened = gzip.open if path.endswith(".gz") else open
+    try:
+        with opened(path, "rt", encoding="utf-8") as stream:
+            words = [line.split("#", 1)[0].strip() for line in stream]
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile):
+        raise DataError(path, None, "not a text file", "give one group per line") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DataError(path, None, reason, "give a file with one group per line") from None
+    words = [word for word in words if word]
+    if len(words) != dataset.n:
+        found = f"{len(words)} groups for the {dataset.n} rows of {dataset.source}"
+        raise DataError(path, None, found, "give one per row")
+    return np.array(words)
+
+
+def number_of(text: str, path: str, line: int) -> float:
     try:
         value = float(text)
     except ValueError:

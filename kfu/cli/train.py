@@ -13,26 +13,33 @@ from typing import Any
 import click
 import numpy as np
 
-from kfu import _gram
 from kfu.cli import console, inputs, options
 from kfu.cli.file_kind import load_any_model
 from kfu.cli.main import EXIT_INTERRUPTED, EXIT_NOT_CONVERGED
 from kfu.cli.parameters import POSITIVE
-from kfu.cli.row_weights import row_weights
-from kfu.data import Dataset, check_width, format_label, require_classes
+from kfu.cli.training_setup import (
+    SOLVER_NAMES,
+    data_options,
+    is_classifier,
+    pick,
+    read_training_data,
+    scaled,
+    training_options,
+)
+from kfu.data import Dataset
 from kfu.diagnostics import (
     Training,
     data_warnings,
-    looks_like_regression,
     training_warnings,
 )
-from kfu.errors import ConvergenceWarning, DataError, SettingsError
-from kfu.kernels import KernelSpec, suggest_gamma
-from kfu.machines import Checkpoint
+from kfu.errors import ConvergenceWarning, SettingsError
+from kfu.kernels import suggest_gamma
+from kfu.machine_kinds import CLASSIFIER
+from kfu.machines import MACHINES, Checkpoint
 from kfu.machines import train as train_machine
 from kfu.model import Model
+from kfu.multiclass import code_distance
 from kfu.report import figure, print_facts, train_report, write_json
-from kfu.scale import Scaler
 from kfu.solvers import SolverSettings
 
 MODEL_SUFFIX = ".kfu"
@@ -41,10 +48,8 @@ DATA_SUFFIXES = frozenset(
     {".gz", ".svm", ".libsvm", ".svmlight", ".dat", ".data", ".txt", ".csv", ".tsv", ".npy"}
     | {".npz", ".tr", ".train", ".t", ".test"}
 )
-SOLVER_NAMES = (
-    *("solver", "tolerance", "cache_mib", "chunk", "threads", "precision"),
-    *("selection", "shrinking", "max_iterations", "max_seconds", "polish", "simd"),
-)
+# What only some machines find, in the order of the summary.
+FOUND_FIGURES = ("margin", "epsilon", "n_pairs", "dims", "loo_error")
 STATUS_TEXT = {
     "converged": "converged",
     "max_iterations": "stopped at --max-iterations before convergence",
@@ -88,7 +93,13 @@ Examples:
 @options.cost
 @options.class_weight
 @options.weights
+@options.machine_options
+@options.multiclass
+@options.decoding
+@options.probability
+@options.probability_outputs
 @options.bias
+@options.regularised_bias
 @options.scale
 @options.solver_options
 @click.option("--start", metavar="MODEL", help="Start from the solution of this model.")
@@ -110,9 +121,9 @@ Examples:
 def train(data: str, output: str | None, report: str | None, **opts: Any) -> int:
     """Train a machine on DATA and write its model.
 
-    More than two classes are trained one against one. Ctrl-C (or SIGTERM) stops, writes the best
-    model so far and marks it. Exit codes: 0 converged, 1 bad data, 2 usage, 3 stopped before
-    convergence, 130 interrupted.
+    More than two classes are trained one against one, or as --multiclass says. Ctrl-C (or SIGTERM)
+    stops, writes the best model so far and marks it. Exit codes: 0 converged, 1 bad data, 2 usage,
+    3 stopped before convergence, 130 interrupted.
     """
     begin = time.perf_counter()
     output = output or default_model_path(data)
@@ -120,11 +131,10 @@ def train(data: str, output: str | None, report: str | None, **opts: Any) -> int
     inputs.check_output(output)
     inputs.check_output(report, "choose another with --report")
     inputs.check_output(opts["checkpoint"], "choose another with --checkpoint")
-    wanted = training_options(opts)
+    wanted = {**training_options(opts), **run_options(opts)}
 
     dataset = read_training_data(data, opts, wanted["kernel"])
-    wanted["class_weight"] = labelled_weights(wanted["class_weight"], dataset)
-    wanted["sample_weight"] = row_weights(opts["weights_file"], dataset)
+    wanted.update(data_options(dataset, opts))
     read_at = time.perf_counter()
 
     X, scaler = scaled(dataset, opts["scale"])
@@ -174,88 +184,22 @@ def check_places(data: str, output: str, report: str | None, opts: dict[str, Any
 # ---- before training ------------------------------------------------------------------------
 
 
-def pick(opts: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: opts[name] for name in names}
-
-
-def training_options(opts: dict[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of kfu.machines.train that do not depend on the data."""
-    has = ["best", *_gram.available_simd()]
-    if opts["simd"] not in has:
-        raise SettingsError(
-            f"--simd {opts['simd']}: this processor does not have it; choose from {', '.join(has)}"
-        )
-    return {
-        "machine": opts["machine"],
-        "kernel": inputs.kernel_of(opts),
-        "cost": opts["cost"],
-        "class_weight": inputs.class_weights_from_options(opts["class_weight"]),
-        "bias": opts["bias"],
-        "settings": SolverSettings(**pick(opts, SOLVER_NAMES)),
+def run_options(opts: dict[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of kfu.machines.train that a single training has."""
+    chosen: dict[str, Any] = {
         "start": load_any_model(opts["start"]) if opts["start"] else None,
         "checkpoint": checkpoint_of(opts),
     }
+    if opts["probability"] is not None:
+        chosen["probability"] = opts["probability"]
+        chosen["probability_outputs"] = opts["probability_outputs"]
+    return chosen
 
 
 def checkpoint_of(opts: dict[str, Any]) -> Checkpoint | None:
     if opts["checkpoint"] is None:
         return None
     return Checkpoint(opts["checkpoint"], opts["checkpoint_seconds"])
-
-
-def read_training_data(path: str, opts: dict[str, Any], kernel: KernelSpec) -> Dataset:
-    """The labelled data, of two classes or more; kernel values where the kernel is precomputed."""
-    is_precomputed = kernel.is_precomputed
-    if is_precomputed and opts["scale"] is not None:
-        raise SettingsError("--scale does not apply to a precomputed kernel; leave it out")
-    dataset = inputs.read_data(path, opts, precomputed=is_precomputed)
-    check_width(dataset.X, dataset.source)
-    classes = require_classes(dataset)
-    assert dataset.y is not None
-    if looks_like_regression(dataset.y):
-        remedy = "a classifier needs classes; check the label column, or group the values"
-        if dataset.format == "npy" and dataset.n == dataset.n_features + 1:
-            remedy = (
-                "the array is square, and column 1 of .npy is the label: put the labels in front "
-                "of a kernel matrix, numpy.column_stack([y, K]), or use numpy.savez(FILE, X=K, y=y)"
-            )
-        raise DataError(
-            dataset.source,
-            None,
-            f"{len(classes)} different labels in {dataset.n} rows, like a regression target",
-            remedy,
-        )
-    return dataset
-
-
-def scaled(dataset: Dataset, kind: str | None) -> tuple[Any, Scaler | None]:
-    if kind is None:
-        return dataset.X, None
-    scaler = Scaler.fit(dataset.X, kind)
-    return scaler.transform(dataset.X), scaler
-
-
-def labelled_weights(
-    weights: dict[str, float] | str | None, dataset: Dataset
-) -> dict[Any, float] | str | None:
-    """Class weights keyed by the labels of the data; a label that does not occur is an error."""
-    if weights is None or isinstance(weights, str):
-        return weights
-    assert dataset.y is not None
-    labels = {format_label(value): value for value in np.unique(dataset.y)}
-    keyed: dict[Any, float] = {}
-    for text, weight in weights.items():
-        name = text
-        with contextlib.suppress(ValueError):  # "1.0" and "+1" are the class 1
-            name = format_label(float(text)) if text not in labels else text
-        if name not in labels:
-            shown = ", ".join(list(labels)[:10]) + (", ..." if len(labels) > 10 else "")
-            raise SettingsError(
-                f"-w {text}={weight:g}: no class '{text}' in {dataset.source}; its classes: {shown}"
-            )
-        value = labels[name]
-        keyed[value.item() if isinstance(value, np.generic) else value] = weight
-    return keyed
 
 
 # ---- training -------------------------------------------------------------------------------
@@ -299,10 +243,14 @@ def report_of(model: Model, X: Any, dataset: Dataset, opts: dict[str, Any]) -> d
         largest_diagonal=largest_diagonal(model),
         kernel=model.kernel,
     )
+    labels = dataset.y if is_classifier(opts) else None
+    is_dual = model.info.get("objective") is not None and model.info.get("kkt_gap") is not None
+    found = training_warnings(checked) if is_dual and is_classifier(opts) else []
     return train_report(
         model.info,
         seconds={},
-        warnings=data_warnings(X, dataset.y, model.kernel.name) + training_warnings(checked),
+        warnings=data_warnings(X, labels, model.kernel.name)
+        + (found or list(model.info.get("warnings", []))),
         settings=described_settings(model, dataset, opts),
         threads=SolverSettings(threads=opts["threads"]).n_threads,
         machine=model.machine,
@@ -310,7 +258,28 @@ def report_of(model: Model, X: Any, dataset: Dataset, opts: dict[str, Any]) -> d
         n=dataset.n,
         n_features=dataset.n_features,
         n_classes=len(model.classes),
+        **found_facts(model),
     )
+
+
+def found_facts(model: Model) -> dict[str, Any]:
+    """What only some machines report."""
+    has_margin = model.machine == "nu-svc"
+    facts = {
+        name: model.info[name]
+        for name in FOUND_FIGURES
+        if model.info.get(name) is not None and (name != "margin" or has_margin)
+    }
+    if model.kind == CLASSIFIER and model.n_machines > 1:
+        facts |= {
+            "n_machines": model.n_machines,
+            "multiclass": model.settings.get("multiclass"),
+            "decoding": model.decoding,
+            "code_distance": code_distance(model.code),
+        }
+    if model.calibration is not None:
+        facts["probability"] = model.settings.get("probability")
+    return facts
 
 
 def largest_diagonal(model: Model) -> float:
@@ -324,10 +293,11 @@ def largest_diagonal(model: Model) -> float:
 
 def described_settings(model: Model, dataset: Dataset, opts: dict[str, Any]) -> dict[str, Any]:
     """The options of this run under their names, as a config file would hold them."""
-    names = ("cost", "bias", "scale", "seed", *SOLVER_NAMES)
+    names = ("bias", "scale", "seed", *SOLVER_NAMES)
     return {
         **model.settings,
         **pick(opts, names),
+        **machine_settings(opts),
         "kernel": model.kernel.to_dict(),
         "class_weight": inputs.class_weights_from_options(opts["class_weight"]),
         "weights": opts["weights_file"],
@@ -336,24 +306,41 @@ def described_settings(model: Model, dataset: Dataset, opts: dict[str, Any]) -> 
     }
 
 
+def machine_settings(opts: dict[str, Any]) -> dict[str, Any]:
+    """The options of the machine, as a config file would hold them."""
+    machine = MACHINES[opts["machine"]]
+    found: dict[str, Any] = {"machine": machine.name}
+    if machine.takes_cost:
+        found["cost"] = opts["cost"]
+    if opts["regularised_bias"]:
+        found["regularised_bias"] = True
+    found.update({name: opts[name] for name in machine.options if opts[name] is not None})
+    return found
+
+
 def print_summary(content: dict[str, Any], output: str) -> None:
     n, d, k = content["n"], content["n_features"], content["n_classes"]
-    print_facts(
-        [
-            ("model", output),
-            ("status", STATUS_TEXT.get(content["status"], content["status"])),
-            ("data", f"{n} rows, {d} features, {k} classes"),
-            ("kernel", content["kernel"]),
-            ("support vectors", f"{content['n_sv']} ({figure(content['n_usv'])} unbounded)"),
-            ("objective", content["objective"]),
-            ("duality gap", content["duality_gap"]),
-            ("kkt gap", content["kkt_gap"]),
-            ("kkt violation", content["kkt_violation"]),
-            ("bias", content["bias"]),
-            ("iterations", content["iterations"]),
-            ("seconds", f"{content['seconds']['total']:.3f}"),
-        ]
-    )
+    classes = f", {k} classes" if k else ""
+    machines = ""
+    if content.get("n_machines", 1) > 1:
+        machines = f" ({content['n_machines']} machines, {content.get('multiclass')})"
+    facts = [
+        ("model", output),
+        ("status", STATUS_TEXT.get(content["status"], content["status"])),
+        ("data", f"{n} rows, {d} features{classes}"),
+        ("machine", content["machine"] + machines),
+        ("kernel", content["kernel"]),
+        ("support vectors", f"{content['n_sv']} ({figure(content['n_usv'])} unbounded)"),
+        ("objective", content["objective"]),
+        ("duality gap", content["duality_gap"]),
+        ("kkt gap", content["kkt_gap"]),
+        ("kkt violation", content["kkt_violation"]),
+        ("bias", content["bias"]),
+        *((name.replace("_", " "), content[name]) for name in FOUND_FIGURES if name in content),
+        ("iterations", content["iterations"]),
+        ("seconds", f"{content['seconds']['total']:.3f}"),
+    ]
+    print_facts([fact for fact in facts if fact[1] is not None])
 
 
 def exit_code(status: str) -> int:

@@ -219,6 +219,13 @@ def nu_svr_reduction(
 
 
 def fill(upper: np.ndarray, total: float) -> np.ndarray:
-    """Variables of sum `total`, the first of them at their upper bounds, as LIBSVM starts."""
+    """Variables of sum `total`, the first of them at their upper bounds, as LIBSVM starts.
+
+    What rounding leaves of a sum that whole boxes make up is dropped: a variable just off its bound
+    would pass for an unbounded one and fix the threshold at an end of its interval.
+    """
     before = np.concatenate([[0.0], np.cumsum(upper)[:-1]])
-    return np.clip(total - before, 0.0, upper)
+    rest = total - before
+    rounding = 1e-12 * total
+    rest[np.abs(rest) <= rounding] = 0.0
+    return np.clip(np.where(np.abs(rest - upper) <= rounding, upper, rest), 0.0, upper)

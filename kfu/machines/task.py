@@ -169,14 +169,25 @@ def rows_of(X: Any, rows: np.ndarray) -> Any:
 
 
 def feasible(beta: np.ndarray, problem: DualProblem) -> np.ndarray:
-    """β moved into the boxes and, where the equality binds, onto Σβ = 0 by scaling one side.
+    """β moved into the boxes and, where the equality binds, onto Σβ = 0: unbounded β take what is
+    missing, as far as their boxes have room, then one side is scaled.
 
     A sum of rounding size is left alone: scaling would take β that are at a bound off it.
     """
     arrays = problem.signed(None)
-    beta = np.clip(beta, arrays["lower"], arrays["upper"])
+    lower, upper = arrays["lower"], arrays["upper"]
+    beta = np.clip(beta, lower, upper)
     if not problem.has_equality:
         return beta
+    missing = -float(beta.sum())
+    if abs(missing) > 1e-12 * np.abs(beta).sum():
+        room = np.where((beta > lower) & (beta < upper) & (beta != 0.0), 1.0, 0.0)
+        end = np.where(beta > 0, upper, 0.0) if missing > 0 else np.where(beta < 0, lower, 0.0)
+        room *= np.minimum(np.abs(end - beta), np.abs(missing))  # an infinite box has enough
+        space = float(room.sum())
+        if space > 0.0:
+            beta = beta + np.sign(missing) * room * min(1.0, abs(missing) / space)
+            beta = np.clip(beta, lower, upper)
     positive, negative = beta[beta > 0].sum(), -beta[beta < 0].sum()
     if abs(positive - negative) <= 1e-12 * (positive + negative):
         return beta

@@ -12,6 +12,7 @@ from kfu.errors import ConvergenceWarning, DataError, SettingsError
 from kfu.kernels import KernelSpec
 from kfu.machine_kinds import CLASSIFIER
 from kfu.machines.checkpoint import Checkpoint
+from kfu.machines.probability import calibrate, check_probability
 from kfu.machines.registry import Machine, machine_named
 from kfu.machines.single_machine import SINGLE_MACHINES
 from kfu.machines.task import BIASES, TrainingTask, check_start
@@ -43,6 +44,8 @@ def train(
     checkpoint: Checkpoint | None = None,
     store: Any = None,
     source: str = "data",
+    probability: str | None = None,
+    probability_outputs: str = "cv",
     **options: Any,
 ) -> Model:
     """Train a machine on the rows of X (array or CSR); `source` names X in messages.
@@ -55,11 +58,79 @@ def train(
     "weston-watkins", a code matrix or the path of one; decoding: a name of
     kfu.multiclass.DECODINGS. qid: queries of a ranking. `start` gives a model to start from; its
     `support` rows refer to the same X. `store` is a KernelStore over X under the same kernel.
+    probability: "sigmoid" or "isotonic" adds a calibration (kfu.calibration) fitted to outputs of
+    rows left out (probability_outputs: "cv", "hold-out") or corrected by the span ("span").
     Further options are those of the machine (kfu.machines.OPTIONS): nu, epsilon, margins, ...
 
     Returns a Model; when the solver stopped early it warns with ConvergenceWarning and
     model.info["status"] says why.
     """
+    task = prepare(
+        X,
+        y,
+        machine=machine,
+        kernel=kernel,
+        cost=cost,
+        class_weight=class_weight,
+        sample_weight=sample_weight,
+        bias=bias,
+        multiclass=multiclass,
+        decoding=decoding,
+        qid=qid,
+        seed=seed,
+        settings=settings,
+        start=start,
+        progress=progress,
+        checkpoint=checkpoint,
+        store=store,
+        source=source,
+        **options,
+    )
+    if probability is not None:
+        check_probability(probability, probability_outputs, task.machine)
+    if start is not None:
+        check_start(start, task)
+    if checkpoint is not None:
+        task.resumed = checkpoint.open(task.fingerprint())
+    model = task.machine.train(task)
+    if probability is not None and model.info["status"] != "interrupted":
+        calibrate(model, task, sample_weight, probability, probability_outputs)
+    status = model.info["status"]
+    if checkpoint is not None and status == "converged":
+        checkpoint.remove()
+    if status != "converged":
+        warnings.warn(
+            f"training stopped before convergence ({status}): gap {model.info['kkt_gap']:.3g} "
+            f"with tolerance {task.settings.tolerance:g}",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return model
+
+
+def prepare(
+    X: Any,
+    y: Any = None,
+    *,
+    machine: str = "svc",
+    kernel: KernelSpec | None = None,
+    cost: float = 1.0,
+    class_weight: Mapping[Any, float] | str | None = None,
+    sample_weight: np.ndarray | None = None,
+    bias: bool | str = True,
+    multiclass: Any = "ava",
+    decoding: str | None = None,
+    qid: np.ndarray | None = None,
+    seed: int = 0,
+    settings: SolverSettings | None = None,
+    start: Model | None = None,
+    progress: ProgressCallback | None = None,
+    checkpoint: Checkpoint | None = None,
+    store: Any = None,
+    source: str = "data",
+    **options: Any,
+) -> TrainingTask:
+    """The checked task of these arguments, which are `train`'s."""
     chosen = machine_named(machine)
     X = _as_matrix(X, source)
     if X.shape[0] == 0:
@@ -99,22 +170,7 @@ def train(
         if chosen.needs_labels:
             task.targets = _numbers(y, task.n, source)
         task.weights = _row_weights(sample_weight, task.n, source)
-    if start is not None:
-        check_start(start, task)
-    if checkpoint is not None:
-        task.resumed = checkpoint.open(task.fingerprint())
-    model = chosen.train(task)
-    status = model.info["status"]
-    if checkpoint is not None and status == "converged":
-        checkpoint.remove()
-    if status != "converged":
-        warnings.warn(
-            f"training stopped before convergence ({status}): gap {model.info['kkt_gap']:.3g} "
-            f"with tolerance {task.settings.tolerance:g}",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    return model
+    return task
 
 
 def _checked_cost(cost: float, machine: Machine) -> float:
@@ -217,12 +273,13 @@ def _weights(
     sample_weight: np.ndarray | None,
     source: str,
 ) -> np.ndarray:
-    counts = np.bincount(labels, minlength=len(classes))
     factors = np.ones(len(classes))
     if isinstance(class_weight, str):
         if class_weight != "balanced":
             raise SettingsError(f"class_weight is {class_weight!r}; give 'balanced' or a mapping")
-        factors = len(labels) / (len(classes) * counts)
+        present = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight) > 0
+        counts = np.bincount(labels, weights=present, minlength=len(classes))
+        factors = present.sum() / (len(classes) * np.maximum(counts, 1.0))
     elif class_weight is not None:
         known = classes.tolist()
         for label, weight in class_weight.items():

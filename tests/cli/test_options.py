@@ -28,7 +28,7 @@ REFUSED = [
     (["-t", "-1"], "-1 is out of range"),
     (["-t", "1.5"], "'1.5' is not a whole number"),
     (["-m", "100"], "the cache is set with --cache-mib"),
-    (["-m", "svk"], "did you mean 'svc'?"),
+    (["-m", "svcc"], "did you mean 'svc'?"),
     (["-w", "1"], "'1' is not LABEL=WEIGHT"),
     (["-w", "1=-2"], "'1=-2' is not LABEL=WEIGHT with a weight > 0"),
     (["-w", "1=x"], "is not LABEL=WEIGHT"),

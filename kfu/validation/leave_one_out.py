@@ -1,0 +1,115 @@
+"""Leave-one-out of the machines of a code, exactly, without training where nothing can change.
+
+A row that is no support vector of a binary machine does not shape it: its output when left out is
+its output. For the others the dual is solved again with the row's box closed, starting from the
+solution of all rows. A machine that does not see a row's class at all (code 0) keeps its output
+too. Outputs are certified to the tolerance of the training, as every solution is.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfu.errors import SettingsError
+from kfu.kernels import KernelSpec
+from kfu.machines.coded import CodedTraining
+from kfu.machines.task import TrainingTask, feasible
+from kfu.model import Model
+from kfu.solvers import DualProblem
+from kfu.solvers.dual import make_store, solve
+
+LARGEST_MATRIX = 6000  # rows up to which all kernel values are computed once and kept
+MACHINES = ("svc", "svc2")
+
+
+def leave_one_out_outputs(task: TrainingTask, model: Model, on_done: Any = None) -> np.ndarray:
+    """Outputs (n, n_machines) of each row by the machines trained without it.
+
+    `model` is the solution of all rows of `task`, a svc or svc2 with a free bias or none.
+    `on_done(fraction)` is called now and then.
+    """
+    if task.machine.name not in MACHINES or task.bias == "regularised":
+        raise SettingsError("exact leave-one-out is for svc and svc2 with a free bias or none")
+    run = _Retraining(task, model, on_done)
+    return run.outputs()
+
+
+class _Retraining:
+    def __init__(self, task: TrainingTask, model: Model, on_done: Any) -> None:
+        self.task, self.model, self.on_done = task, model, on_done
+        self.columns = CodedTraining(task)
+        self.settings = replace(task.settings, threads=1, polish=False)
+        self.X, self.kernel = task.X, task.kernel
+        if not task.kernel.is_precomputed and task.n <= LARGEST_MATRIX:
+            self.X, self.kernel = self._matrix(), KernelSpec.make("precomputed")
+        self.store = make_store(self.X, self.kernel, self.settings)
+        self.decision = model.decision_function(task.X, threads=task.settings.threads)
+        self.done, self.lock = 0, threading.Lock()
+
+    def _matrix(self) -> np.ndarray:
+        from kfu._gram import Gram
+
+        return np.asarray(Gram(self.task.X, self.task.kernel, "float64", 0).block())
+
+    def outputs(self) -> np.ndarray:
+        jobs = [
+            (machine, int(row))
+            for machine in range(self.model.n_machines)
+            for row in self.model.support[self.model.coef[machine] != 0.0]
+        ]
+        problems = [self.columns.reduction_of(m).problem for m in range(self.model.n_machines)]
+        places = [np.full(self.task.n, -1) for _ in problems]
+        betas = []
+        for machine, rows in enumerate(self.columns.rows):
+            places[machine][rows] = np.arange(rows.size)
+            beta = np.zeros(self.task.n)
+            beta[self.model.support] = self.model.coef[machine]
+            betas.append(beta[rows])
+
+        def retrain(job: tuple[int, int]) -> tuple[int, int, float]:
+            machine, row = job
+            place = int(places[machine][row])
+            value = self.without(problems[machine], betas[machine], place, row)
+            self.tell(len(jobs))
+            return machine, row, value
+
+        with ThreadPoolExecutor(self.task.settings.n_threads) as pool:
+            for machine, row, value in pool.map(retrain, jobs):
+                self.decision[row, machine] = value
+        return self.decision
+
+    def without(self, problem: DualProblem, beta: np.ndarray, place: int, row: int) -> float:
+        """f(x_row) of the problem with the box of `place` closed."""
+        upper, lower = problem.upper.copy(), problem.lower.copy()
+        upper[place] = lower[place] = 0.0
+        closed = replace(problem, upper=upper, lower=lower)
+        start = feasible(beta, closed)
+        solution = solve(closed, self.X, self.kernel, self.settings, start=start, store=self.store)
+        used = np.flatnonzero(solution.beta)
+        return float(self.kernel_row(row, problem.points[used]) @ solution.beta[used]) + (
+            solution.bias
+        )
+
+    def kernel_row(self, row: int, columns: np.ndarray) -> np.ndarray:
+        if self.kernel.is_precomputed:
+            values = self.X[row, columns]
+            values = values.toarray().reshape(-1) if sp.issparse(values) else values
+            return np.asarray(values, dtype=np.float64) * self.kernel.weight
+        from kfu._gram import Gram
+
+        gram = Gram(self.task.X[columns], self.task.kernel, "float64", 1)
+        return np.asarray(gram.cross(self.task.X[row : row + 1])).reshape(-1)
+
+    def tell(self, total: int) -> None:
+        if self.on_done is None:
+            return
+        with self.lock:
+            self.done += 1
+            if self.done % 64 == 0:
+                self.on_done(self.done / total)
