@@ -18,6 +18,7 @@ constexpr double kInnerViolation = 0.1;  // a subproblem is solved to this part 
 constexpr double kGatherValue = 200.0;   // multiply-adds; dearer values are fetched from kept rows
 constexpr double kCheapValue = 40.0;     // cheaper values are computed again rather than kept
 constexpr Index kPairsPerTask = 1 << 15;
+constexpr double kFloatUp = 1.0 + 2e-7;  // makes a violation rounded to float32 an upper bound
 constexpr double kReach = 10.0;  // times the worst violation: how far a near pair may be satisfied
 constexpr Index kCandidatesPerPoint = 8;  // pairs of an octave that are looked at to choose points
 constexpr int kOctaves = 8;               // violations below 2⁻⁸ of the worst do not choose points
@@ -150,7 +151,7 @@ double RankRounds<T>::scan() {
   float worst = 0.0f;
   for (std::size_t k = 0; k < near_.size(); ++k)
     if (near_[k].violation > worst) worst = near_[k].violation, worst_ = static_cast<Index>(k);
-  return static_cast<double>(worst);
+  return kFloatUp * static_cast<double>(worst);
 }
 
 // Fills the chunk with points: those of the worst pair, of violating pairs octave by octave, each
