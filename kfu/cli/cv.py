@@ -99,9 +99,9 @@ Examples:
 @options.data_options
 @options.common_options
 def cv(data: str, output: str | None, report: str | None, against: str | None, **opts: Any) -> None:
-    """Cross-validate a machine on DATA: train on all folds but one, test on that one.
+    """Cross-validate a machine on DATA.
 
-    The options of training are those of 'kfu train'. Folds share kernel values and start from each
+    Each fold is tested by a machine trained on the other folds. The options of training are those of 'kfu train'. Folds share kernel values and start from each
     other's solutions, so k folds cost far less than k trainings; --by loo leaves out one row at a
     time and trains only where the row matters. With --scale, the features are scaled once, by all
     rows.
