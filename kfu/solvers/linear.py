@@ -24,12 +24,14 @@ import scipy.sparse as sp
 from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
 from kfu.solvers.dual import DualProblem, Info, Progress, ProgressCallback, Solution
-from kfu.solvers.linear_newton import MOST_DIRECT, ProximalNewton
+from kfu.solvers.linear_newton import MOST_DIRECT, SAMPLE_PER_FEATURE, ProximalNewton
 from kfu.solvers.settings import SolverSettings
 
 LEAST_VARIABLES = 500  # below, chunks of the kernel matrix take a few milliseconds
+MANY_VARIABLES = 3000  # from here on also with rows longer than SHORT_ROW values
+SHORT_ROW = 100
 PENALTY = 0.01  # of the imbalance Σβ − c in coordinate descent, as a part of the mean ‖x‖²
-FEW_FEATURES = 400  # Newton steps from the start
+CHEAP_STEP = 6.0  # multiply-adds of a Newton step, per value of X: no coordinate descent then
 FIRST_WIDTH = 0.3  # by which the first proximal term may move F
 LEAST_EPOCHS = 10  # before their promise is judged
 WINDOW = 6  # epochs it is judged by
@@ -46,9 +48,19 @@ UNLIMITED = 2**62
 
 def suits_linear(problem: DualProblem, X: Any, kernel: KernelSpec) -> bool:
     """Whether `solve_linear` is the way to solve `problem`: the kernel is x·z itself, there is one
-    equality or none, and more variables than the kernel solver deals with in no time."""
+    equality or none, and the kernel solver would not be done with it in no time.
+
+    Where few rows become support vectors the kernel solver is up to five times faster, by
+    milliseconds; where many do, it takes ten to a hundred times as long, and with a large C or
+    unscaled features it may not end at all. Long rows make a Newton step dear, so that it takes
+    more of them to tell.
+    """
+    n = len(problem.signs)
     is_plain = kernel.name == "linear" and not kernel.parts and kernel.weight == 1.0
-    return is_plain and problem.group is None and len(problem.signs) >= LEAST_VARIABLES
+    if not is_plain or problem.group is not None or n < LEAST_VARIABLES:
+        return False
+    row = X.nnz / max(X.shape[0], 1) if sp.issparse(X) else X.shape[1]
+    return bool(row <= SHORT_ROW or n >= MANY_VARIABLES)
 
 
 def solve_linear(
@@ -156,7 +168,7 @@ class LinearRun:
         if self.offer(self.best):
             yield "converged"
         beta, theta, gap = self.best, 0.0, np.inf
-        if self.rows.n_features > FEW_FEATURES:
+        if not self._newton_is_cheap():
             yield from self._descend(beta)
             beta, theta, gap = self.descent.beta(), self.descent.theta, self.seen_gap
         yield from self._newton(beta, theta, min(FIRST_WIDTH, gap))
@@ -237,22 +249,30 @@ class LinearRun:
             return False
         pace = math.log(max(gaps[-1 - WINDOW], 1e-300) / max(gaps[-1], 1e-300)) / WINDOW
         left = math.log(max(gaps[-1] / self.tolerance, 1.0))
-        return pace <= 0.0 or left / pace * 2.0 * visits * self._row_cost() > self._newton_cost()
+        return (
+            pace <= 0.0
+            or left / pace * 2.0 * visits * self._row_cost()
+            > TYPICAL_NEWTON_STEPS * self._step_cost()
+        )
 
     def _row_cost(self) -> float:
         """Values of a row."""
         n, d = self.X.shape
         return self.X.nnz / max(n, 1) if sp.issparse(self.X) else d
 
-    def _newton_cost(self) -> float:
-        """Multiply-adds of a typical number of Newton steps."""
+    def _newton_is_cheap(self) -> bool:
+        """Whether a Newton step is little more than its passes over the rows."""
+        return self._step_cost() <= CHEAP_STEP * self.X.shape[0] * self._row_cost()
+
+    def _step_cost(self) -> float:
+        """Multiply-adds of a Newton step."""
         n, d = self.X.shape
         row = self._row_cost()
         size = min(n, d)
         if size > MOST_DIRECT:  # conjugate gradients
-            return TYPICAL_NEWTON_STEPS * 60.0 * n * row
+            return 60.0 * n * row
         factorisation = size**3 / 24.0  # at the speed of dense arithmetic
-        return TYPICAL_NEWTON_STEPS * (3.0 * n * row + factorisation + 10.0 * size * row**2)
+        return 3.0 * n * row + factorisation + 0.5 * SAMPLE_PER_FEATURE * size * row**2
 
     def _newton(self, beta: np.ndarray, theta: float, width: float) -> Iterator[str]:
         """Newton steps on proximal subproblems, each centred at the solution of the last."""

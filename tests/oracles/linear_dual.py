@@ -8,13 +8,15 @@ Obvious and slow: the matrix is written out, n of a few dozen. Imports nothing o
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import LinearConstraint, minimize
 
 
 def matrix(X, ridge):
     """XXᵀ + diag(ridge), written out."""
-    X = np.asarray(X, dtype=float)
-    return X @ X.T + np.diag(np.zeros(len(X)) if ridge is None else ridge)
+    X = X.astype(float)
+    K = (X @ X.T).toarray() if sp.issparse(X) else X @ X.T
+    return K + np.diag(np.zeros(len(K)) if ridge is None else ridge)
 
 
 def objective(Q, linear, beta):

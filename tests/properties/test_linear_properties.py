@@ -40,12 +40,12 @@ def problems(draw):
 
 def with_method(name, X, problem, **options):
     """The solution by Newton steps alone, or by epochs first, whatever the data would get."""
-    before = linear_solver.FEW_FEATURES
-    linear_solver.FEW_FEATURES = 10**9 if name == "newton" else -1
+    before = linear_solver.CHEAP_STEP
+    linear_solver.CHEAP_STEP = np.inf if name == "newton" else 0.0
     try:
         return solve_linear(problem, X, SETTINGS, **options)
     finally:
-        linear_solver.FEW_FEATURES = before
+        linear_solver.CHEAP_STEP = before
 
 
 def assert_same_objective(solution, expected):

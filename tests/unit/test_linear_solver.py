@@ -23,7 +23,7 @@ METHODS = ["newton", "descent"]
 @pytest.fixture(params=METHODS)
 def method(request, monkeypatch):
     """Both methods, whatever the data would get: Newton steps alone, or epochs first."""
-    monkeypatch.setattr(linear_solver, "FEW_FEATURES", 10**9 if request.param == "newton" else -1)
+    monkeypatch.setattr(linear_solver, "CHEAP_STEP", np.inf if request.param == "newton" else 0.0)
     return request.param
 
 
@@ -42,7 +42,6 @@ def svc(y, cost, *, bias=True, ridge=None):
 def judged(X, problem, solution, start=None):
     """Recompute the figures of the certificate from the matrix written out."""
     signed = problem.signed(start)
-    X = X.toarray() if sp.issparse(X) else np.asarray(X)
     Q = oracle.matrix(X[problem.points], signed["ridge"])
     lower, upper, beta = signed["lower"], signed["upper"], solution.beta
     found = oracle.gap(Q, signed["linear"], lower, upper, beta, problem.has_equality)
@@ -401,6 +400,9 @@ def test_it_suits_the_plain_linear_kernel_alone():
     X = np.zeros((5000, 10))
     assert suits_linear(svc(y, 1.0), X, LINEAR)
     assert not suits_linear(svc(y[:20], 1.0), X, LINEAR)
+    assert suits_linear(svc(y[:600], 1.0), X, LINEAR)
+    assert not suits_linear(svc(y[:600], 1.0), np.zeros((600, 300)), LINEAR)
+    assert suits_linear(svc(y[:600], 1.0), sp.csr_matrix((600, 300)), LINEAR)
     assert not suits_linear(svc(y, 1.0), X, KernelSpec.make("linear", weight=2.0))
     assert not suits_linear(svc(y, 1.0), X, KernelSpec.make("rbf", gamma=1.0))
     combined = KernelSpec.combine("sum", [LINEAR, KernelSpec.make("rbf", gamma=1.0)])
