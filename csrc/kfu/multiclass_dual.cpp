@@ -394,7 +394,8 @@ Status MulticlassSolver::check(bool is_done) {
 }
 
 Status MulticlassSolver::refine(bool is_done) {
-  const bool improves = is_done && certificate_.kkt_gap <= 0.5 * last_gap_;
+  const bool improves =
+      is_done && std::isfinite(certificate_.kkt_gap) && certificate_.kkt_gap <= 0.5 * last_gap_;
   last_gap_ = certificate_.kkt_gap;
   ++refinements_;
   G_ = exact_G_;

@@ -81,8 +81,12 @@ bool RowProblem::is_free(const MulticlassRow& row) const {
 }
 
 void RowProblem::solve(const MulticlassRow& row, double curvature, double* B_out) {
+  double size = 0.0;
+  for (Index k = 0; k < n_classes_; ++k) size += std::fabs(row.G[k]);
   if (row.cost <= 0.0)
     std::fill(B_out, B_out + n_classes_, 0.0);
+  else if (!std::isfinite(size + curvature))  // values of K that overflowed: the row stays
+    std::copy(row.B, row.B + n_classes_, B_out);
   else if (kind_ == MulticlassKind::crammer_singer)
     solve_crammer_singer(row, curvature, B_out);
   else
