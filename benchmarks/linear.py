@@ -26,7 +26,7 @@ from benchmarks.cases import Data, real
 from benchmarks.records import Run
 
 MATCHED = 1e-4  # of the optimum
-LIMIT = 120.0  # seconds
+LIMIT = 60.0  # seconds
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 

@@ -34,7 +34,8 @@ PENALTY = 0.01  # of the imbalance Σβ − c in coordinate descent, as a part o
 CHEAP_STEP = 6.0  # multiply-adds of a Newton step, per value of X: no coordinate descent then
 FIRST_WIDTH = 0.3  # by which the first proximal term may move F
 LEAST_EPOCHS = 10  # before their promise is judged
-WINDOW = 6  # epochs it is judged by
+LEAST_EPOCHS_OF_LARGE = 400  # where a Newton step is many steps of conjugate gradients
+WINDOW = 6  # epochs it is judged by, at least
 MOST_EPOCHS = 5000
 MOST_FAILED_OFFERS = 6  # ends of coordinate descent that the exact gradient did not confirm
 TYPICAL_NEWTON_STEPS = 60
@@ -84,8 +85,8 @@ def solve_linear(
     except KeyboardInterrupt:
         status = "interrupted"
         beta, certificate = run.finish()
-    if status in ("stalled", "max_iterations") and certificate["kkt_gap"] <= settings.tolerance:
-        status = "converged"  # it was polishing
+    if status not in ("converged", "interrupted") and certificate["kkt_gap"] <= settings.tolerance:
+        status = "converged"  # the last point was better than any judged before
     seconds = dict(run.seconds)
     seconds["other"] = time.perf_counter() - begin - sum(seconds.values())
     info = Info(status=status, seconds=seconds, **certificate, **run.counters())
@@ -244,16 +245,15 @@ class LinearRun:
             yield "max_iterations" if self.iterations >= self.most_steps else "running"
 
     def _is_slow(self, gaps: list[float], visits: int) -> bool:
-        """Whether the epochs left, at the pace of the last, cost more than Newton steps will."""
-        if len(gaps) < LEAST_EPOCHS:
+        """Whether the epochs left, at the pace of the last third, cost more than Newton steps."""
+        least = LEAST_EPOCHS if min(self.X.shape) <= MOST_DIRECT else LEAST_EPOCHS_OF_LARGE
+        if len(gaps) < least:
             return False
-        pace = math.log(max(gaps[-1 - WINDOW], 1e-300) / max(gaps[-1], 1e-300)) / WINDOW
+        window = max(WINDOW, len(gaps) // 3)
+        pace = math.log(max(gaps[-1 - window], 1e-300) / max(gaps[-1], 1e-300)) / window
         left = math.log(max(gaps[-1] / self.tolerance, 1.0))
-        return (
-            pace <= 0.0
-            or left / pace * 2.0 * visits * self._row_cost()
-            > TYPICAL_NEWTON_STEPS * self._step_cost()
-        )
+        newton = TYPICAL_NEWTON_STEPS * self._step_cost()
+        return pace <= 0.0 or left / pace * 2.0 * visits * self._row_cost() > newton
 
     def _row_cost(self) -> float:
         """Values of a row."""
@@ -270,7 +270,7 @@ class LinearRun:
         row = self._row_cost()
         size = min(n, d)
         if size > MOST_DIRECT:  # conjugate gradients
-            return 60.0 * n * row
+            return 400.0 * n * row
         factorisation = size**3 / 24.0  # at the speed of dense arithmetic
         return 3.0 * n * row + factorisation + 0.5 * SAMPLE_PER_FEATURE * size * row**2
 

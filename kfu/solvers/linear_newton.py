@@ -51,6 +51,7 @@ SHORT_STEP = 0.01  # part of a Newton step
 FLAT = 0.1  # part of the first slope at which a line search ends
 MOST_LINE_STEPS = 50
 MOST_CONJUGATE_STEPS = 250
+CONJUGATE_GOAL = 0.01  # of the residual
 
 
 class ProximalNewton:
@@ -82,7 +83,7 @@ class ProximalNewton:
         self.theta = 0.0
         self.steps = 0
         self.largest_sigma = LARGEST_CONDITION / max(self.longest, 1e-150) ** 2
-        self.conjugate_steps = 0
+        self.squared: Any = None  # X∘X, when conjugate gradients are used
 
     def start(self, beta: np.ndarray, theta: float, width: float) -> None:
         """Begin at β and θ; `width` is how far the first centre may leave F from its conditions."""
@@ -261,17 +262,18 @@ class ProximalNewton:
     def _conjugate_gradients(
         self, inside: np.ndarray, weight: np.ndarray, mean: np.ndarray, right: np.ndarray
     ) -> np.ndarray:
-        """To a part of the residual: an inexact Newton step needs no more."""
+        """To a part of the residual, which is all a Newton step needs; scaled by the diagonal."""
 
         def times(v: np.ndarray) -> np.ndarray:
             along = weight * (self.rows.apply(v, inside) - float(mean @ v))
             return v + self.rows.add(along, inside) - float(along.sum()) * mean
 
+        scale = 1.0 / self._diagonal(inside, weight, mean)
         x = np.zeros_like(right)
         r = right.copy()
-        p = r.copy()
-        square = float(r @ r)
-        goal = square * 1e-4
+        p = scale * r
+        square = float(r @ p)
+        goal = CONJUGATE_GOAL**2 * square
         for _ in range(MOST_CONJUGATE_STEPS):
             if square <= goal:
                 break
@@ -279,10 +281,21 @@ class ProximalNewton:
             step = square / float(p @ Ap)
             x += step * p
             r -= step * Ap
-            last, square = square, float(r @ r)
-            p = r + (square / last) * p
-            self.conjugate_steps += 1
+            z = scale * r
+            last, square = square, float(r @ z)
+            p = z + (square / last) * p
         return x
+
+    def _diagonal(self, inside: np.ndarray, weight: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        """Of the Newton matrix: by feature, 1 + Σ weight (x − mean)²."""
+        by_row = np.bincount(self.points[inside], weights=weight, minlength=self.X.shape[0])
+        if sp.issparse(self.X):
+            if self.squared is None:
+                self.squared = self.X.astype(np.float64).power(2)
+            sums = self.squared.T @ by_row
+        else:
+            sums = np.einsum("ij,ij,i->j", self.X, self.X, by_row)
+        return 1.0 + np.maximum(sums - float(weight.sum()) * mean**2, 0.0)
 
     def _line_search(self, dv: np.ndarray, dtheta: float, direction: np.ndarray) -> float:
         """A zero of the slope along the step: nondecreasing, piecewise linear."""
