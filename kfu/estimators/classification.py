@@ -33,10 +33,10 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     decision_function_shape: str = "ovr"
 
     def fit(self: Self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on X (n, n_features), labels y and optional weights.
+        """Train on X (n, n_features), labels y and optional weights, which multiply the costs of
+        the rows (the coefficients or votes where there are no costs).
 
-        A row of weight two counts as two rows; rows of zero or negative weight are left out. Warns
-        when the solver stopped early.
+        Rows of zero or negative weight are left out. Warns when the solver stopped early.
         """
         X = self._fit_matrix(X)
         y = check_targets(self, X, y)

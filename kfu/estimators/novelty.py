@@ -100,7 +100,8 @@ class OneClassSVM(OutlierMixin, SolvedEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """1 for rows inside (a positive decision value), -1 for the others."""
-        inside = self.model_.classify(self._checked(X), threads=self.threads)
+        X = self._checked(X)
+        inside = self.model_.classify(X, threads=self.threads)
         return np.where(inside == 1, 1, -1)
 
     def _machine_name(self) -> str:

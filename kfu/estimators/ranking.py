@@ -96,6 +96,8 @@ class RankSVM(SolvedEstimator):
         X = self._fit_matrix(X)
         y = check_numbers(self, X, y)
         queries = _queries(qid, X.shape[0])
+        if X.shape[0] == 1:
+            raise ValueError("RankSVM compares rows with each other, but got n_samples = 1")
         self._check_parameters()
         rows, weights = rows_with_weight(X, sample_weight)
         if rows is not None:

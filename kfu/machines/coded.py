@@ -251,19 +251,22 @@ class CodedTraining:
         return self.grouped_start(machine, reduction)
 
     def grouped_start(self, machine: int, reduction: Reduction) -> np.ndarray | None:
-        """β of an earlier solution brought to the sums of the groups."""
+        """β of an earlier solution, which may have been divided by its margin, brought to the sums
+        of the groups: scaled, then into the box."""
         problem, fresh = reduction.problem, reduction.start
         assert problem.group is not None
         assert fresh is not None
-        raw = replace(problem, has_equality=False)  # only into the box
+        boundless = np.full(problem.upper.shape, np.inf)
+        raw = replace(problem, has_equality=False, upper=boundless)  # only its signs
         earlier = self.task.start_of(machine, self.rows[machine], raw)
         if earlier is None:
             return fresh
         found = np.abs(fresh)
         for group in (0, 1):
             side = problem.group == group
-            total = float(found[side].sum())
-            moved = with_total(np.abs(earlier[side]), problem.upper[side], total)
+            total, given = float(found[side].sum()), np.abs(earlier[side])
+            scaled = given * (total / given.sum()) if given.any() else given
+            moved = with_total(scaled, problem.upper[side], total)
             if moved is None:
                 return fresh
             found[side] = moved
