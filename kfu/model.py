@@ -29,7 +29,7 @@ from kfu.kernels import KERNELS, KernelSpec
 from kfu.machine_kinds import CLASSIFIER, NOVELTY, kind_of_machine
 from kfu.model_rules import special_rule
 from kfu.multiclass.decoding import check_decoding, class_scores, decode
-from kfu.pairwise import support_classes
+from kfu.pairwise import ClassPart, pairwise_parts, support_classes
 from kfu.scale import Scaler
 
 __all__ = ["Model"]
@@ -419,9 +419,35 @@ class Model:
             inner = KernelSpec.make("linear")
             products = Gram(weights, inner, precision=precision, threads=threads)
             return lambda b: b @ weights.T if sp.issparse(b) else products.cross(b).T
+        parts = pairwise_parts(self.coef, self.code) if self.has_classes else None
+        if parts is not None:
+            return self._by_class(vectors, parts, precision, threads)
         gram = Gram(vectors, self.kernel, precision=precision, threads=threads)
         coef = np.ascontiguousarray(self.coef.T)
         return lambda block: gram.decision(None, coef, block)
+
+    def _by_class(
+        self, vectors: Matrix, parts: list[ClassPart], precision: str, threads: int
+    ) -> Callable[[Matrix], np.ndarray]:
+        """One against one: the vectors of a class take part in its own machines only."""
+        from kfu._gram import Gram
+
+        held = [
+            (
+                Gram(vectors[part.vectors], self.kernel, precision=precision, threads=threads),
+                np.ascontiguousarray(self.coef[np.ix_(part.machines, part.vectors)].T),
+                part.machines,
+            )
+            for part in parts
+        ]
+
+        def evaluate(block: Matrix) -> np.ndarray:
+            total = np.zeros((block.shape[0], self.n_machines))
+            for gram, coef, machines in held:
+                total[:, machines] += gram.decision(None, coef, block)
+            return total
+
+        return evaluate
 
 
 def _canonical(X: Matrix) -> Matrix:

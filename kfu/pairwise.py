@@ -15,14 +15,18 @@ row j - 1 when j > k and in row j when j < k.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 __all__ = [
+    "ClassPart",
     "ovo_code",
     "ovr_scores",
     "pack_pairwise",
     "pair_order",
     "pairs_of",
+    "pairwise_parts",
     "support_classes",
     "unpack_pairwise",
     "vote",
@@ -83,6 +87,36 @@ def support_classes(coef: np.ndarray, code: np.ndarray) -> np.ndarray:
     """
     agreement = np.sign(coef).T @ code.T.astype(np.float64)
     return np.where(np.any(coef != 0, axis=0), np.argmax(agreement, axis=1), -1)
+
+
+@dataclass(frozen=True)
+class ClassPart:
+    """The vectors of one class and the machines that see the class."""
+
+    vectors: np.ndarray
+    machines: np.ndarray
+
+
+FEWEST_CLASSES = 4  # from which on it pays to evaluate a one-versus-one model class by class
+
+
+def pairwise_parts(coef: np.ndarray, code: np.ndarray) -> list[ClassPart] | None:
+    """The classes of a one-versus-one model, so that f needs each vector's K - 1 coefficients and
+    not all K (K - 1) / 2. None where the code is another or a vector has a coefficient in a machine
+    that does not see its class.
+    """
+    n_classes = code.shape[0]
+    if n_classes < FEWEST_CLASSES or pairs_of(code) is None:
+        return None
+    owners = support_classes(coef, code)
+    if np.any((coef != 0) & (code[owners].T == 0)):
+        return None
+    parts = []
+    for k in range(n_classes):
+        vectors = np.flatnonzero(owners == k)
+        if vectors.size:
+            parts.append(ClassPart(vectors, np.flatnonzero(code[k])))
+    return parts
 
 
 def _tally(decision: np.ndarray, code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

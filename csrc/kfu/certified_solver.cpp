@@ -52,7 +52,7 @@ void CertifiedSolver::start(const std::vector<double>& beta, const std::vector<d
     settings.max_iterations = std::max<Index>(1, settings.max_iterations - past_.iterations);
   settings.value_cost = store_->value_cost();
   if (float64) {
-    start_with<double>(store_->gram<double>(), beta, gradient, settings, nullptr);
+    start_with<double>(store_->gram<double>(), beta, gradient, settings, {});
   } else {
     start_with(store_->gram<float>(), beta, gradient, settings, shared_rows());
   }
@@ -61,7 +61,7 @@ void CertifiedSolver::start(const std::vector<double>& beta, const std::vector<d
 template <class T>
 void CertifiedSolver::start_with(const Gram<T>& gram, const std::vector<double>& beta,
                                  const std::vector<double>* gradient,
-                                 const SolverSettings& settings, std::shared_ptr<RowTier<T>> rows) {
+                                 const SolverSettings& settings, const SharedRows<T>& rows) {
   simd_ = gram.simd();
   layout_ = gram.layout();
   value_error_ = gram.value_error();
@@ -69,10 +69,10 @@ void CertifiedSolver::start_with(const Gram<T>& gram, const std::vector<double>&
 }
 
 // The rows of the store, if the variables are the points in their order.
-std::shared_ptr<RowTier<float>> CertifiedSolver::shared_rows() const {
-  if (problem_.size() != store_->data().n) return nullptr;
+SharedRows<float> CertifiedSolver::shared_rows() const {
+  if (problem_.size() != store_->data().n) return {};
   for (Index k = 0; k < problem_.size(); ++k)
-    if (problem_.points[k] != k) return nullptr;
+    if (problem_.points[k] != k) return {};
   return store_->rows();
 }
 

@@ -57,8 +57,8 @@ class CertifiedSolver {
   template <class T>
   void start_with(const Gram<T>& gram, const std::vector<double>& beta,
                   const std::vector<double>* gradient, const SolverSettings& settings,
-                  std::shared_ptr<RowTier<T>> rows);
-  std::shared_ptr<RowTier<float>> shared_rows() const;
+                  const SharedRows<T>& rows);
+  SharedRows<float> shared_rows() const;
   void certify_now();
   bool may_polish() const;
   bool wants_float64();

@@ -39,7 +39,7 @@ template <class T>
 DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
                           const std::vector<double>& beta, const std::vector<double>* gradient,
                           const SolverSettings& settings, std::unique_ptr<LinearMap> linear,
-                          std::shared_ptr<RowTier<T>> rows)
+                          const SharedRows<T>& shared)
     : gram_(gram),
       settings_(settings),
       n_(problem.size()),
@@ -63,7 +63,8 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       settled_rounds_(n_, 0),
       is_free_(n_),
       map_(std::move(linear)),
-      row_tier_(std::move(rows)),
+      columns_(shared.columns),
+      row_tier_(shared.tier),
       rows_are_shared_(row_tier_ != nullptr),
       selector_(settings.working_set),
       smo_(gram.simd(), settings.pair, problem.has_equality),
@@ -80,7 +81,7 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
     is_free_[k] = is_free(k);
     largest_value_ = std::max(largest_value_, diagonal_[k]);
   }
-  if (!map_) {
+  if (!map_ && !columns_) {
     columns_ = gram.make_columns(n_);
     columns_->assign(0, point_.data(), n_);
   }

@@ -55,11 +55,11 @@ class DualSolver final : public OuterLoop {
  public:
   /// Starts at `beta` (feasible); `gradient`, if not null, is the gradient there. `gram` outlives
   /// the solver. When `linear` is given the kernel is linear and the gradient is kept through it.
-  /// `rows`, if not null, holds rows that other solvers have left, and keeps this one's; variables
-  /// are then the points of the data, in their order.
+  /// `shared`, if not null, holds rows that other solvers have left, and keeps this one's;
+  /// variables are then the points of the data, in their order.
   DualSolver(const Gram<T>& gram, const DualProblem& problem, const std::vector<double>& beta,
              const std::vector<double>* gradient, const SolverSettings& settings,
-             std::unique_ptr<LinearMap> linear, std::shared_ptr<RowTier<T>> rows = nullptr);
+             std::unique_ptr<LinearMap> linear, const SharedRows<T>& shared = {});
 
   Status round() override;
   const Info& info() const override { return info_; }
@@ -132,7 +132,7 @@ class DualSolver final : public OuterLoop {
   std::vector<Index> chunk_, entered_;
 
   std::unique_ptr<LinearMap> map_;
-  std::unique_ptr<ColumnSet> columns_;  // the places, for full rows; none with map_
+  std::shared_ptr<ColumnSet> columns_;  // the places, for full rows; none with map_
   std::shared_ptr<RowTier<T>> row_tier_;
   bool rows_are_shared_;
   std::unique_ptr<SquareTier<T>> square_tier_;

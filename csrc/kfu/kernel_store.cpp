@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <vector>
 
 namespace kfu {
 
@@ -53,7 +55,11 @@ void KernelStore::drop_float32() {
 }
 
 void KernelStore::share_rows(double bytes) {
-  rows_ = std::make_shared<RowTier<float>>(data_.n, data_.n, bytes);
+  rows_.tier = std::make_shared<RowTier<float>>(data_.n, data_.n, bytes);
+  rows_.columns = gram<float>().make_columns(data_.n);
+  std::vector<Index> all(static_cast<std::size_t>(data_.n));
+  std::iota(all.begin(), all.end(), Index{0});
+  rows_.columns->assign(0, all.data(), data_.n);
 }
 
 }  // namespace kfu

@@ -38,8 +38,8 @@ class KernelStore {
 
   /// From here on rows are shared, within `bytes`.
   void share_rows(double bytes);
-  /// The shared rows, or null.
-  std::shared_ptr<RowTier<float>> rows() const { return rows_; }
+  /// The shared rows, or nulls.
+  SharedRows<float> rows() const { return rows_; }
 
  private:
   std::unique_ptr<SparseCopy> copy_;  // of dense data that are mostly zeros, for both precisions
@@ -51,7 +51,7 @@ class KernelStore {
   std::mutex making_;
   std::unique_ptr<Gram<float>> gram32_;
   std::unique_ptr<Gram<double>> gram64_;
-  std::shared_ptr<RowTier<float>> rows_;
+  SharedRows<float> rows_;
 };
 
 template <>

@@ -6,9 +6,11 @@
 // caller's policy.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "kfu/buffer.h"
+#include "kfu/gram.h"
 #include "kfu/types.h"
 
 namespace kfu {
@@ -63,6 +65,13 @@ class RowTier {
   std::vector<Entry> entries_;
   std::vector<Index> offered_;  // entries, the first to go last
   std::vector<Index> slot_of_;  // by variable; −1: not kept
+};
+
+/// Rows that several solvers use one after the other, and the columns they are over.
+template <class T>
+struct SharedRows {
+  std::shared_ptr<RowTier<T>> tier;
+  std::shared_ptr<ColumnSet> columns;
 };
 
 extern template class RowTier<float>;

@@ -1,6 +1,7 @@
 """Multiclass as one problem: Crammer–Singer and Weston–Watkins (kfu.solvers.multiclass).
 
 The model has one function for each class, the code of one against all, and the largest wins.
+Crammer–Singer has no biases, as it was posed; Weston–Watkins has, unless none are asked for.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def train_single_machine(task: TrainingTask) -> Model:
         box_of(task.cost, task.weights),
         task.kernel,
         task.settings,
+        bias=task.code_name == "weston-watkins" and task.has_free_bias,
         progress=task.progress,
     )
     support = np.flatnonzero(np.any(solution.coef != 0.0, axis=0))
