@@ -215,7 +215,8 @@ def test_a_model_by_hand(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("svm_type c_svc", "svm_type epsilon_svr", r"m: svm_type epsilon_svr; kfu reads"),
+        ("nr_class 2", "nr_class 2\nprobA 1", r"one of 'probA' and 'probB' without the other"),
+        ("nr_class 2", "nr_class 2\nprobA 1 2\nprobB 1", r"2 values of 'probA' where 1 belong"),
         ("svm_type c_svc", "svm_type foo", r"m:1: svm_type 'foo' is not known"),
         ("svm_type c_svc\n", "", r"m:1: not a LIBSVM model"),
         ("svm_type c_svc", "SV", r"m:1: not a LIBSVM model"),
