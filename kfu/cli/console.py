@@ -7,6 +7,9 @@ import math
 import os
 import sys
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,6 +53,16 @@ def is_quiet() -> bool:
 
 def warn(message: str) -> None:
     LOGGER.warning("%s", message)
+
+
+@contextmanager
+def library_warnings() -> Iterator[None]:
+    """Within it, what the library warns of is said as the command's own warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        warn(str(warning.message))
 
 
 def note(message: str) -> None:

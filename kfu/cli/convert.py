@@ -62,7 +62,8 @@ def convert(source: str, target: str, to: str | None, **opts: Any) -> None:
     if wanted == "kfu":
         model.save(target)
     else:
-        write_libsvm_model(target, model)
+        with console.library_warnings():
+            write_libsvm_model(target, model)
     console.note(f"{target}: {wanted} model, {model.n_sv} support vectors")
 
 

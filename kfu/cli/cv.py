@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from typing import IO, Any
 
 import click
@@ -101,10 +102,10 @@ Examples:
 def cv(data: str, output: str | None, report: str | None, against: str | None, **opts: Any) -> None:
     """Cross-validate a machine on DATA.
 
-    Each fold is tested by a machine trained on the other folds. The options of training are those of 'kfu train'. Folds share kernel values and start from each
-    other's solutions, so k folds cost far less than k trainings; --by loo leaves out one row at a
-    time and trains only where the row matters. With --scale, the features are scaled once, by all
-    rows.
+    Each fold is tested by a machine trained on the other folds. The options of training are those
+    of 'kfu train'. Folds share kernel values and start from each other's solutions, so k folds cost
+    far less than k trainings; --by loo leaves out one row at a time and trains only where the row
+    matters. With --scale, the features are scaled once, by all rows.
     """
     begin = time.perf_counter()
     inputs.check_distinct({"-o": output, "--report": report}, [data, against, opts["weights_file"]])
@@ -114,7 +115,9 @@ def cv(data: str, output: str | None, report: str | None, against: str | None, *
     dataset = read_training_data(data, opts, wanted["kernel"])
     wanted.update(data_options(dataset, opts))
     X, _ = scaled(dataset, opts["scale"])
-    folds = folds_of(dataset, opts)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        folds = folds_of(dataset, opts)
     with interrupt_on_terminate():
         found = run_folds(X, dataset, folds, wanted)
         rival = None
@@ -124,10 +127,12 @@ def cv(data: str, output: str | None, report: str | None, against: str | None, *
     seconds = time.perf_counter() - begin
     if output is not None:
         write_rows(output, dataset, found)
-    content = report_of(found, dataset, folds, opts, seconds)
+    said = [*(str(warning.message) for warning in caught), *unfinished_folds(found)]
+    for message in said:
+        console.warn(message)
+    content = report_of(found, dataset, opts, seconds, said)
     if rival is not None and against is not None:
         content["against"] = comparison(found, rival, folds, opts, against)
-    warn_of_folds(found)
     if report is not None:
         write_json(report, content)
     if report != "-" and not console.is_quiet():
@@ -206,7 +211,7 @@ def rival_of(path: str, opts: dict[str, Any], dataset: Dataset) -> dict[str, Any
 
 
 def report_of(
-    found: CrossValidation, dataset: Dataset, folds: Folds, opts: dict[str, Any], seconds: float
+    found: CrossValidation, dataset: Dataset, opts: dict[str, Any], seconds: float, said: list[str]
 ) -> dict[str, Any]:
     kind = MACHINES[opts["machine"]].kind
     content: dict[str, Any] = {
@@ -233,7 +238,7 @@ def report_of(
         for fold in found.folds
     ]
     content |= {name: found.total(name) for name in COUNTERS}
-    content |= {"seconds": seconds, "peak_rss_mib": peak_rss_mib(), "warnings": []}
+    content |= {"seconds": seconds, "peak_rss_mib": peak_rss_mib(), "warnings": list(said)}
     return content
 
 
@@ -300,13 +305,11 @@ def write_fold(stream: IO[bytes], number: int, fold: Any, dataset: Dataset) -> N
         stream.write(f"{number}\t{row + 1}\t{label}\t{said}\t{outputs}\n".encode())
 
 
-def warn_of_folds(found: CrossValidation) -> None:
-    unfinished = [f.info.get("status") for f in found.folds if f.info.get("status") != "converged"]
-    if unfinished:
-        console.warn(
-            f"{len(unfinished)} of {len(found.folds)} folds stopped before convergence "
-            f"({unfinished[0]})"
-        )
+def unfinished_folds(found: CrossValidation) -> list[str]:
+    states = [f.info.get("status") for f in found.folds if f.info.get("status") != "converged"]
+    if not states:
+        return []
+    return [f"{len(states)} of {len(found.folds)} folds stopped before convergence ({states[0]})"]
 
 
 def print_summary(content: dict[str, Any]) -> None:

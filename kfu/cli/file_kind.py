@@ -6,6 +6,7 @@ import gzip
 import zipfile
 from typing import Literal
 
+from kfu.cli import console
 from kfu.errors import DataError
 from kfu.model import Model
 
@@ -49,5 +50,6 @@ def load_any_model(path: str) -> Model:
     if kind_of(path) == "libsvm-model":
         from kfu.io.libsvm_model import read_libsvm_model
 
-        return read_libsvm_model(path)
+        with console.library_warnings():
+            return read_libsvm_model(path)
     return Model.load(path)

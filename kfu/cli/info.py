@@ -151,7 +151,8 @@ def describe_model(path: str, kind: str, as_json: bool) -> None:
     facts += [("warning", message) for message in trained.get("warnings") or []]
     print_facts(facts)
     pairs = list(zip(content["classes"], content["n_support"], strict=True))[:SHOWN_CLASSES]
-    print_table(["class", "support vectors"], [[label, str(count)] for label, count in pairs])
+    if pairs:
+        print_table(["class", "support vectors"], [[label, str(count)] for label, count in pairs])
 
 
 # ---- data -----------------------------------------------------------------------------------

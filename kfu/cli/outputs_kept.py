@@ -94,7 +94,7 @@ class Keeper:
         if rows.size == 0:
             return found
         if self.probabilities:
-            p = np.concatenate(self.probabilities)[rows]
+            p = self.judged_probabilities(rows)
             found["log_loss"] = log_loss(p, truth)
             found["brier_score"] = brier_score(p, truth)
             found["calibration_error"] = expected_calibration_error(p, truth)
@@ -108,6 +108,11 @@ class Keeper:
         truth = np.concatenate(self.truths)
         rows = np.flatnonzero(truth >= 0)
         return rows, truth[rows]
+
+    def judged_probabilities(self, rows: np.ndarray) -> np.ndarray:
+        """Of two classes the probability of the larger, of more the whole table."""
+        p = np.concatenate(self.probabilities)[rows]
+        return p[:, 1] if p.shape[1] == 2 else p
 
     def machine_figures(self, rows: np.ndarray, truth: np.ndarray) -> dict[str, Any]:
         """Losses of the binary machines on these rows, the bounds on mistakes they imply, and how
@@ -135,7 +140,7 @@ class Keeper:
         if rows.size == 0:
             raise DataError("the data", None, "no labels to draw with", "leave --plot out")
         if self.probabilities:
-            p = np.concatenate(self.probabilities)[rows]
+            p = self.judged_probabilities(rows)
             plot_reliability(path, reliability(p, truth))
             return
         decision = np.concatenate(self.decisions)[rows]

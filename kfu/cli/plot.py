@@ -66,7 +66,8 @@ def plot(
     """Draw the decision function of MODEL over two features.
 
     Two classes: shades of the decision value, the boundary (solid), the margins (dashed), the
-    rows of DATA, the support vectors ringed. More classes: the region of each.
+    rows of DATA, the support vectors ringed. More classes: the region of each. Regression and
+    ranking: the value.
     """
     if os.path.splitext(output)[1].lower() not in PICTURE_SUFFIXES:
         raise SettingsError(f"{output}: not the name of a picture; end it in .png, .pdf or .svg")
@@ -133,7 +134,9 @@ def draw(
 
     picture = figure_class(figsize=(7, 5.6), layout="constrained")
     axes = picture.add_subplot()
-    if model.n_machines == 1:
+    if not model.has_classes:
+        draw_surface(picture, axes, grid_x, grid_y, decision[:, 0].reshape(grid_x.shape))
+    elif model.n_machines == 1:
         draw_decision(picture, axes, grid_x, grid_y, decision[:, 0].reshape(grid_x.shape))
     else:
         winners = model.decide(decision).reshape(grid_x.shape)
@@ -189,6 +192,18 @@ def draw_decision(
     axes.plot([], [], color=LINE, linewidth=1.0, linestyle="dashed", label="f = ±1")
 
 
+def draw_surface(
+    picture: Any, axes: Any, grid_x: np.ndarray, grid_y: np.ndarray, values: np.ndarray
+) -> None:
+    """The value of a regression or the score of a ranking, with lines of equal value."""
+    levels = np.linspace(*np.quantile(values, [0.01, 0.99]), 15)
+    if levels[0] == levels[-1]:  # a constant function
+        levels = levels[0] + np.linspace(-1.0, 1.0, 15)
+    shades = axes.contourf(grid_x, grid_y, values, levels=levels, alpha=0.8, extend="both")
+    axes.contour(grid_x, grid_y, values, levels=levels[::2], colors=LINE, linewidths=0.4)
+    picture.colorbar(shades, ax=axes, label="value")
+
+
 def draw_regions(
     axes: Any, grid_x: np.ndarray, grid_y: np.ndarray, winners: np.ndarray, n_classes: int
 ) -> None:
@@ -209,7 +224,7 @@ def draw_points(axes: Any, model: Model, dataset: Dataset, points: np.ndarray, s
         shown = np.sort(np.random.default_rng(seed).choice(dataset.n, MOST_POINTS, replace=False))
         console.note(f"{MOST_POINTS} of {dataset.n} rows are drawn")
     names = [format_label(value) for value in model.classes]
-    if dataset.y is None:
+    if dataset.y is None or not model.has_classes:
         axes.scatter(*points[shown].T, s=14, color="#555555", label="rows")
     else:
         labels = np.array([format_label(value) for value in dataset.y])

@@ -139,7 +139,7 @@ class TrainingTask:
         facts.pop("margins", None)  # an array; its presence is said elsewhere
         if self.machine.takes_cost:
             facts["cost"] = self.cost
-        if self.code is not None and len(self.classes) > 2:
+        if self.code is not None and self.code.shape[1] > 1:
             facts.update(multiclass=self.code_name, decoding=self.decoding)
         return {**facts, **self.settings.to_dict()}
 
