@@ -32,6 +32,38 @@ def test_libsvm_predicts_the_same(kfu, toy_model, toy_test):
     np.testing.assert_allclose(ours, [value[0] for value in values], atol=1e-6)
 
 
+REGRESSION = """svm_type epsilon_svr
+kernel_type linear
+nr_class 2
+total_sv 1
+rho -0.25
+probA 0.5
+SV
+2 1:1
+"""
+
+
+def test_a_regression_of_libsvm_is_converted_and_predicts(kfu, tmp_path):
+    (tmp_path / "r.model").write_text(REGRESSION)
+    (tmp_path / "r.svm").write_text("1 1:1\n4 1:2\n")
+    found = kfu("convert", "r.model", "r.kfu")
+    assert found.exit_code == 0
+    assert found.stderr.startswith("kfu: warning: r.model: 'probA' (")
+    assert found.stderr.count("\n") == 1
+    predicted = kfu("predict", "r.kfu", "r.svm", "-q").stdout
+    assert predicted.split() == ["2.25", "4.25"]
+    assert kfu("convert", "r.kfu", "back.model").exit_code == 0
+    assert (tmp_path / "back.model").read_text() == REGRESSION.replace("probA 0.5\n", "")
+
+
+def test_a_machine_that_libsvm_does_not_have_is_refused(kfu, toy, tmp_path):
+    assert kfu("train", toy, "-m", "knn", "-o", "n.kfu", "-q").exit_code == 0
+    found = kfu("convert", "n.kfu", "n.model")
+    assert found.exit_code == 1
+    assert "LIBSVM has no machine like knn" in found.stderr
+    assert not (tmp_path / "n.model").exists()
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv", "npz", "svm.gz"])
 def test_data_there_and_back(ending, kfu, toy):
     assert kfu("convert", toy, f"d.{ending}").exit_code == 0
