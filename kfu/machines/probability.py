@@ -68,7 +68,7 @@ def again(task: TrainingTask, sample_weight: Any) -> dict[str, Any]:
     """The keyword arguments of kfu.machines.train that repeat this training."""
     assert task.labels is not None
     multiclass: Any = task.code_name
-    if task.code is not None and task.machine.takes_codes and len(task.classes) > 2:
+    if task.code is not None and task.machine.takes_codes:
         is_single = multiclass in ("crammer-singer", "weston-watkins")
         multiclass = multiclass if is_single else task.code
     return {
@@ -79,7 +79,7 @@ def again(task: TrainingTask, sample_weight: Any) -> dict[str, Any]:
         "class_weight": task.class_weight,
         "sample_weight": sample_weight,
         "bias": task.bias,
-        "multiclass": multiclass or "ava",
+        "multiclass": "ava" if task.code is None else multiclass,
         "seed": task.seed,
         "settings": task.settings,
         "source": task.source,

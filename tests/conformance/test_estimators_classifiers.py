@@ -75,8 +75,15 @@ def test_margins_of_the_rows():
 # ---- codes -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("multiclass", [*CODES, "crammer-singer", "weston-watkins"])
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+CODE_CASES = [(code, "rbf") for code in CODES if code[-1] not in "1357"] + [
+    (code, kernel)
+    for code in ("ava", "ova", "bch15", "crammer-singer", "weston-watkins")
+    for kernel in ("rbf", "linear")
+    if (code, kernel) not in (("ava", "rbf"), ("ova", "rbf"))
+]
+
+
+@pytest.mark.parametrize(("multiclass", "kernel"), CODE_CASES)
 def test_codes(multiclass, kernel):
     X, y, Z = problem(4)
     names = np.array(["d", "a", "c", "b"])
@@ -207,6 +214,24 @@ def test_probabilities(kind, n_classes, probability):
     if probability is True:  # columns in the order of classes_
         assert log_loss(names[truth], p, labels=found.classes_) < 0.9 * np.log(n_classes)
         assert found.model_.settings["probability"] == "sigmoid"
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "multiclass"),
+    [
+        (3, "ova"),
+        (3, [[1, 1, 1], [1, -1, 0], [-1, 0, -1]]),
+        (2, [[1], [-1]]),
+        (2, "crammer-singer"),
+    ],
+    ids=["ova", "matrix", "binary matrix", "binary single"],
+)
+def test_probabilities_of_codes(n_classes, multiclass):
+    X, y, Z = problem(n_classes)
+    found = SVC(probability=True, multiclass=multiclass, gamma=0.1)
+    p = found.fit(X, y, sample_weight=np.arange(len(y)) % 5).predict_proba(Z)
+    np.testing.assert_array_equal(p.argmax(axis=1), found.predict(Z))
+    assert log_loss(y, found.predict_proba(X)) < 0.9 * np.log(n_classes)
 
 
 def test_probabilities_are_there_only_when_asked_for():
