@@ -110,7 +110,10 @@ def fit_kfu(X: Any, y: np.ndarray, case: LinearCase, *, bias: bool, kernel: bool
     from kfu.solvers import SolverSettings, solve
     from kfu.solvers.linear import solve_linear
 
-    problem, settings = dual_problem(y, case, bias), SolverSettings(max_seconds=LIMIT)
+    problem, settings = (
+        dual_problem(y, case, bias),
+        SolverSettings(solver="svmfu", max_seconds=LIMIT),
+    )
     if kernel:
         solution, spent = timed(lambda: solve(problem, X, KernelSpec.make("linear"), settings))
     else:

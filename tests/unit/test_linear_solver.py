@@ -99,7 +99,9 @@ CASES = {
 def test_agrees_with_the_kernel_solver(method, name, tolerance):
     X, problem = CASES[name](*blobs(160, 5, 7))
     settings = SolverSettings(tolerance=tolerance)
-    limited = SolverSettings(tolerance=1e-7, precision="float64", max_iterations=200000)
+    limited = SolverSettings(
+        solver="svmfu", tolerance=1e-7, precision="float64", max_iterations=200000
+    )
     reference = solve(problem, X, LINEAR, limited)
     solution = solve_linear(problem, X, settings)
     assert solution.info.status == "converged"
@@ -116,7 +118,7 @@ def test_agrees_with_the_kernel_solver(method, name, tolerance):
 
 def test_a_hard_margin(method):
     X, y = blobs(80, 4, 1, shift=6.0)
-    reference = solve(svc(y, 1e6), X, LINEAR, SolverSettings(tolerance=1e-6))
+    reference = solve(svc(y, 1e6), X, LINEAR, SolverSettings(solver="svmfu", tolerance=1e-6))
     solution = solve_linear(svc(y, np.inf), X, SolverSettings(tolerance=1e-6))
     assert solution.info.status == "converged"
     assert solution.info.objective == pytest.approx(reference.info.objective, rel=1e-6)
@@ -177,7 +179,7 @@ def test_more_features_than_rows(method):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 400)), np.where(np.arange(90) % 2 == 0, 1.0, -1.0)
     problem = svc(y, 1.0)
-    reference = solve(problem, X, LINEAR, SolverSettings(tolerance=1e-7))
+    reference = solve(problem, X, LINEAR, SolverSettings(solver="svmfu", tolerance=1e-7))
     for data in (X, X.astype(np.float32), sp.csr_matrix(X)):
         solution = solve_linear(problem, data, SolverSettings(tolerance=1e-6))
         assert solution.info.status == "converged"
@@ -206,7 +208,7 @@ def test_coordinate_descent_alone_is_enough_for_texts(kind, shrinking):
             0.3 * y**2,
         ),
     }[kind]
-    reference = solve(problem, X, LINEAR, SolverSettings(tolerance=1e-6))
+    reference = solve(problem, X, LINEAR, SolverSettings(solver="svmfu", tolerance=1e-6))
     settings = SolverSettings(tolerance=1e-4, shrinking=shrinking)
     solution = solve_linear(problem, X, settings)
     assert solution.info.status == "converged"
@@ -248,7 +250,7 @@ def test_two_variables_may_share_a_row(method):
     linear = np.r_[0.05 - target, 0.05 + target]
     points = np.tile(np.arange(60), 2)
     problem = DualProblem(signs, linear, np.zeros(120), np.full(120, 5.0), points)
-    reference = solve(problem, X, LINEAR, SolverSettings(tolerance=1e-7))
+    reference = solve(problem, X, LINEAR, SolverSettings(solver="svmfu", tolerance=1e-7))
     solution = solve_linear(problem, X, SolverSettings(tolerance=1e-6))
     assert solution.info.objective == pytest.approx(reference.info.objective, rel=1e-6)
     assert solution.bias == pytest.approx(reference.bias, abs=1e-5)
@@ -276,7 +278,7 @@ def test_a_kink_is_two_variables_in_one(method, cost, bias):
     )
     settings = SolverSettings(tolerance=1e-6)
     solution, other = solve_linear(kink, X, settings), solve_linear(twice, X, settings)
-    reference = solve(kink, X, LINEAR, SolverSettings(tolerance=1e-7))
+    reference = solve(kink, X, LINEAR, SolverSettings(solver="svmfu", tolerance=1e-7))
     assert solution.info.status == "converged"
     assert solution.info.kkt_gap <= 1e-6
     assert solution.info.objective == pytest.approx(reference.info.objective, rel=1e-6)
@@ -302,7 +304,7 @@ def test_a_start_sets_the_sum(method):
     problem = DualProblem(np.ones(100), np.zeros(100), np.zeros(100), np.ones(100), np.arange(100))
     settings = SolverSettings(tolerance=1e-6)
     solution = solve_linear(problem, X, settings, start=start)
-    reference = solve(problem, X, LINEAR, settings, start=start)
+    reference = solve(problem, X, LINEAR, replace(settings, solver="svmfu"), start=start)
     assert solution.beta.sum() == pytest.approx(20.0, rel=1e-14)
     assert solution.info.objective == pytest.approx(reference.info.objective, rel=1e-6)
     judged(X, problem, solution, start)
@@ -388,7 +390,7 @@ def test_features_that_are_not_finite_are_refused():
 
 def test_times_add_up_and_have_the_phases_of_the_kernel_solver():
     X, y = blobs(300, 5, 9)
-    reference = solve(svc(y, 1.0), X, LINEAR, SolverSettings())
+    reference = solve(svc(y, 1.0), X, LINEAR, SolverSettings(solver="svmfu"))
     info = solve_linear(svc(y, 1.0), X, SolverSettings()).info
     assert list(info.seconds) == list(reference.info.seconds)
     assert all(value >= 0.0 for value in info.seconds.values())
@@ -419,7 +421,7 @@ def test_real_data(name, cost, bias):
 
     data = read_dataset(os.path.join(os.environ["KFU_DATA"], name))
     problem = svc(np.where(data.y > 0, 1.0, -1.0), cost, bias=bias)
-    reference = solve(problem, data.X, LINEAR, SolverSettings(tolerance=1e-5))
+    reference = solve(problem, data.X, LINEAR, SolverSettings(solver="svmfu", tolerance=1e-5))
     solution = solve_linear(problem, data.X, SolverSettings(tolerance=1e-5))
     assert solution.info.status == "converged"
     assert solution.info.objective == pytest.approx(reference.info.objective, rel=1e-6)
