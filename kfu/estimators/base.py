@@ -89,7 +89,7 @@ class KernelEstimator(BaseEstimator):
     ) -> None:
         """Train on the given rows of X (None: all), whose targets are y, and keep the model.
 
-        The estimator changes only when training succeeds. `keywords` are those of `train`.
+        The model changes only when training succeeds. `keywords` are those of `train`.
         """
         try:
             data, kernel = self._training_data(X, rows, weights)
@@ -105,6 +105,7 @@ class KernelEstimator(BaseEstimator):
         except KfuError as error:  # scikit-learn's callers expect this kind
             raise ValueError(str(error)) from error
         self.shape_fit_ = X.shape
+        self._X_fit = X if callable(self.kernel) else None
         self._take(model, rows)
 
     def _settings(self) -> SolverSettings:
@@ -145,7 +146,7 @@ class KernelEstimator(BaseEstimator):
         """X as the model takes it, after `fit`."""
         check_fitted(self)
         X = validate_matrix(self, X, reset=False, sparse=not self._takes_matrix())
-        return self._kernel_values(X) if callable(self.kernel) else X
+        return self._kernel_values(X, self._X_fit) if callable(self.kernel) else X
 
     def _decision(self, X: Any) -> np.ndarray:
         """Decision values (n, n_machines)."""
@@ -155,13 +156,9 @@ class KernelEstimator(BaseEstimator):
     def _training_data(
         self, X: Any, rows: np.ndarray | None, weights: np.ndarray | None
     ) -> tuple[Any, KernelSpec]:
-        """What is trained on, after `rows` are chosen, and its kernel.
-
-        Sets: _X_fit, for a kernel that is a function.
-        """
+        """What is trained on, after `rows` are chosen, and its kernel."""
         if callable(self.kernel):
-            self._X_fit = X
-            X = self._kernel_values(X)
+            X = self._kernel_values(X, X)
         if callable(self.kernel) or self._takes_matrix():
             kept = X if rows is None else np.ascontiguousarray(X[np.ix_(rows, rows)])
             return kept, KernelSpec.make("precomputed")
@@ -175,11 +172,12 @@ class KernelEstimator(BaseEstimator):
             kernel = kernel.get("name", "")
         return (kernel.name if isinstance(kernel, KernelSpec) else kernel) == "precomputed"
 
-    def _kernel_values(self, X: Any) -> np.ndarray:
+    def _kernel_values(self, X: Any, known: Any) -> np.ndarray:
+        """The values of a kernel function."""
         assert callable(self.kernel)
-        values = self.kernel(X, self._X_fit)
+        values = self.kernel(X, known)
         values = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
-        shape = (X.shape[0], self._X_fit.shape[0])
+        shape = (X.shape[0], known.shape[0])
         if values.shape != shape:
             raise ValueError(f"the kernel function returned shape {values.shape}, not {shape}")
         return np.ascontiguousarray(values)

@@ -130,7 +130,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         if pairs_of(model.code) is None:
             return
         owner = np.repeat(np.arange(model.n_classes), model.n_support)
-        self.dual_coef_ = pack_pairwise(model.coef, model.code, owner) * sign[0]
+        shown = np.empty_like(model.coef)
+        shown[order] = model.coef[order] * sign[:, None]
+        self.dual_coef_ = pack_pairwise(shown, model.code, owner)
 
     def _machines(self) -> tuple[np.ndarray, np.ndarray]:
         """The order and signs in which machines are shown. Pairs (0,1), (0,2), ... have those of

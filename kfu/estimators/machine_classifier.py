@@ -48,8 +48,8 @@ class MachineClassifier(ProbabilityMixin, KernelClassifier, SolvedEstimator):
             )
         super()._check_parameters()
 
-    def _machine_options(self, rows: np.ndarray | None) -> dict[str, Any]:
-        """Keywords of `train` that belong to the machine."""
+    def _machine_options(self, n: int, rows: np.ndarray | None) -> dict[str, Any]:
+        """Keywords of `train` that belong to the machine, for these of n rows (None: all)."""
         raise NotImplementedError
 
     def _fit_classes(
@@ -71,7 +71,7 @@ class MachineClassifier(ProbabilityMixin, KernelClassifier, SolvedEstimator):
             multiclass=self.multiclass,
             decoding=self.decoding,
             seed=seed,
-            **self._machine_options(rows),
+            **self._machine_options(X.shape[0], rows),
             **self._calibration(),
         )
 

@@ -52,7 +52,7 @@ class OneClassSVM(OutlierMixin, SolvedEstimator):
         shrinking: bool = True,
         cache_mib: float = 1024.0,
         chunk: int = 0,
-        solver: str = "svmfu",
+        solver: str = "auto",
         precision: str = "auto",
         threads: int = 0,
         max_iter: int = -1,

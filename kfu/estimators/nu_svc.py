@@ -53,7 +53,7 @@ class NuSVC(MachineClassifier):
         shrinking: bool = True,
         cache_mib: float = 1024.0,
         chunk: int = 0,
-        solver: str = "svmfu",
+        solver: str = "auto",
         precision: str = "auto",
         threads: int = 0,
         max_iter: int = -1,
@@ -91,5 +91,5 @@ class NuSVC(MachineClassifier):
     def _machine_name(self) -> str:
         return "nu-svc"
 
-    def _machine_options(self, rows: np.ndarray | None) -> dict[str, Any]:
+    def _machine_options(self, n: int, rows: np.ndarray | None) -> dict[str, Any]:
         return {"nu": self.nu}

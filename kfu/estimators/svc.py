@@ -108,7 +108,7 @@ class SVC(MachineClassifier):
         shrinking: bool = True,
         cache_mib: float = 1024.0,
         chunk: int = 0,
-        solver: str = "svmfu",
+        solver: str = "auto",
         precision: str = "auto",
         threads: int = 0,
         max_iter: int = -1,
@@ -153,8 +153,11 @@ class SVC(MachineClassifier):
             raise ValueError(f"loss must be one of {tuple(LOSSES)}, got {self.loss!r}")
         return LOSSES[self.loss]
 
-    def _machine_options(self, rows: np.ndarray | None) -> dict[str, Any]:
+    def _machine_options(self, n: int, rows: np.ndarray | None) -> dict[str, Any]:
         margins = self.margins
-        if rows is not None and margins is not None and not isinstance(margins, str):
-            margins = np.asarray(margins)[rows]
+        if margins is not None and not isinstance(margins, str):
+            margins = np.asarray(margins)
+            if margins.shape != (n,):
+                raise ValueError(f"margins has shape {margins.shape}, expected {(n,)}")
+            margins = margins if rows is None else margins[rows]
         return {"cost": float(self.C), "bias": self._bias(), "margins": margins}

@@ -86,6 +86,15 @@ def test_a_kernel_may_be_a_matrix_or_a_function(name):
         made(name, kernel="precomputed").fit(X, y)
 
 
+def test_a_training_that_fails_leaves_the_model_as_it_was():
+    X, y, Z = problem("SVC")
+    found = kfu.SVC(kernel=gauss).fit(X, y)
+    expected = found.decision_function(Z)
+    with pytest.raises(ValueError, match="tol"):
+        found.set_params(tol=-1.0).fit(X[:40] + 1.0, y[:40])
+    np.testing.assert_array_equal(found.decision_function(Z), expected)
+
+
 @pytest.mark.parametrize("name", estimators.__all__)
 def test_sparse_is_dense(name):
     X, y, Z = problem(name)
