@@ -43,6 +43,7 @@ TRAIN_KEYS = (
     "seconds",
     "peak_rss_mib",
     "warnings",
+    "solver",
     "rounds",
     "chunk",
     "precision",

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from kfu.cli import console, inputs, options
-from kfu.cli.config_file import load_yaml_mapping
+from kfu.cli.config_file import as_typed, load_yaml_mapping, spellings
 from kfu.cli.parameters import POSITIVE_COUNT, Name
 from kfu.cli.row_weights import read_labels
 from kfu.cli.train import interrupt_on_terminate
@@ -35,6 +35,11 @@ from kfu.validation.folds import SPLITTERS, Folds, make_folds
 MAIN_SCORE = {CLASSIFIER: "error", REGRESSOR: "mse", RANKER: "pair_error"}
 SHOWN_FOLDS = 20
 COUNTERS = ("iterations", "kernel_evaluations", "rounds")
+# Options of the command that the file of --against cannot change: the data and the folds.
+NOT_OF_A_LEARNER = frozenset(
+    {"data", "data_format", "zero_based", "label_column", "header", "folds", "by", "groups"}
+    | {"repeats", "against", "output", "report", "config", "quiet", "verbose"}
+)
 
 
 @click.command(
@@ -118,12 +123,13 @@ def cv(data: str, output: str | None, report: str | None, against: str | None, *
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         folds = folds_of(dataset, opts)
+    if against is not None:
+        rival_X, rival_options = rival_of(against, opts, dataset)
     with interrupt_on_terminate():
         found = run_folds(X, dataset, folds, wanted)
         rival = None
         if against is not None:
-            rival_options = rival_of(against, opts, dataset)
-            rival = run_folds(X, dataset, folds, rival_options)
+            rival = run_folds(rival_X, dataset, folds, rival_options)
     seconds = time.perf_counter() - begin
     if output is not None:
         write_rows(output, dataset, found)
@@ -152,6 +158,8 @@ def folds_of(dataset: Dataset, opts: dict[str, Any]) -> Folds:
             kind = "stratified" if is_classifier(opts) else "k-fold"
     if kind == "loo" and opts["folds"] is not None:
         raise SettingsError("--by loo has as many folds as rows; leave --folds out")
+    if kind == "loo" and MACHINES[opts["machine"]].kind == RANKER:
+        raise SettingsError("one row left out has no order to judge; leave out queries: --by group")
     if kind == "group" and groups is None:
         raise DataError(
             dataset.source,
@@ -190,24 +198,51 @@ def run_folds(X: Any, dataset: Dataset, folds: Folds, wanted: dict[str, Any]) ->
         return cross_validate(X, folds, options=arguments, on_fold=on_fold)
 
 
-def rival_of(path: str, opts: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
-    """The arguments of the second learner: the options of this run, changed as the file says."""
-    changes = {name.replace("-", "_"): value for name, value in load_yaml_mapping(path).items()}
-    command = click.get_current_context().command
-    known = {param.name: param for param in command.params}
+def rival_of(path: str, opts: dict[str, Any], dataset: Dataset) -> tuple[Any, dict[str, Any]]:
+    """X and the arguments of the second learner: the options of this run, changed as the file says.
+
+    What another kernel or machine has no use for is not taken over from this run.
+    """
+    changes = changes_of(path)
     merged = dict(opts)
-    kernel_names = {"kernel", "kernel_file", "gamma", "sigma", "degree", "coef0"}
-    if "kernel" in changes or "kernel_file" in changes:
-        merged.update(dict.fromkeys(kernel_names))
+    if changes.keys() & {"kernel", "kernel_file"}:
+        merged.update(dict.fromkeys(inputs.KERNEL_NAMES))
+    elif changes.keys() & {"gamma", "sigma"}:
+        merged.update(gamma=None, sigma=None)
     if "machine" in changes:
-        merged.update(dict.fromkeys(OPTIONS))
-    for name, value in changes.items():
-        if name not in known or name in ("data", "output", "report", "against", "folds", "by"):
-            raise SettingsError(f"{path}: '{name}' is no option of a learner")
-        merged[name] = known[name].type_cast_value(click.get_current_context(), value)
-    arguments = training_options(merged)
+        machine = MACHINES[changes["machine"]]
+        merged.update(dict.fromkeys(OPTIONS), decoding=None)
+        if machine.kind != MACHINES[opts["machine"]].kind:
+            raise SettingsError(
+                f"{path}: {machine.name} is a {machine.kind}, and {opts['machine']} a "
+                f"{MACHINES[opts['machine']].kind}: they have no score in common"
+            )
+        if not machine.takes_bias or machine.name == "nu-svc":
+            merged.update(bias=True, regularised_bias=False)
+    merged.update(changes)
+    arguments = training_options(merged, changes.__contains__)
+    arguments["kernel"] = inputs.kernel_from_options(**{n: merged[n] for n in inputs.KERNEL_NAMES})
+    if arguments["kernel"].is_precomputed != inputs.kernel_of(opts).is_precomputed:
+        raise SettingsError(f"{path}: kernel values and rows cannot be read from the same data")
     arguments.update(data_options(dataset, merged))
-    return arguments
+    return scaled(dataset, merged["scale"])[0], arguments
+
+
+def changes_of(path: str) -> dict[str, Any]:
+    """The options of a learner in the file, by parameter, as the command line would give them."""
+    ctx = click.get_current_context()
+    known = spellings(ctx.command)
+    changes: dict[str, Any] = {}
+    for key, value in load_yaml_mapping(path).items():
+        parameter, negated = known.get(key.replace("_", "-"), (None, False))
+        if parameter is None or parameter.name is None or parameter.name in NOT_OF_A_LEARNER:
+            raise SettingsError(f"{path}: '{key}' is no option of a learner")
+        try:
+            typed = as_typed(parameter, value, negated)
+            changes[parameter.name] = parameter.type_cast_value(ctx, typed)
+        except click.BadParameter as error:
+            raise SettingsError(f"{path}: {key}: {error.message}") from None
+    return changes
 
 
 def report_of(
@@ -237,7 +272,8 @@ def report_of(
         }
         for fold in found.folds
     ]
-    content |= {name: found.total(name) for name in COUNTERS}
+    counted = [name for name in COUNTERS if found.folds[0].info.get(name) is not None]
+    content |= {name: int(found.total(name)) if name in counted else None for name in COUNTERS}
     content |= {"seconds": seconds, "peak_rss_mib": peak_rss_mib(), "warnings": list(said)}
     return content
 
@@ -263,8 +299,6 @@ def comparison(
     found: CrossValidation, rival: CrossValidation, folds: Folds, opts: dict[str, Any], path: str
 ) -> dict[str, Any]:
     score = MAIN_SCORE.get(MACHINES[opts["machine"]].kind, found.score_names[0])
-    if score not in rival.score_names:
-        raise SettingsError(f"{path}: its scores ({', '.join(rival.score_names)}) have no {score}")
     differences = np.array(
         [a.scores[score] - b.scores[score] for a, b in zip(found.folds, rival.folds, strict=True)]
     )
@@ -324,7 +358,8 @@ def print_summary(content: dict[str, Any]) -> None:
             facts.append((name.replace("_", " "), shown if few else f"{shown} ± {figure(spread)}"))
     if "n_errors" in content:
         facts.append(("errors", content["n_errors"]))
-    facts.append(("iterations", int(content["iterations"])))
+    if content["iterations"] is not None:
+        facts.append(("iterations", content["iterations"]))
     facts.append(("seconds", f"{content['seconds']:.3f}"))
     print_facts(facts)
     if content["n_folds"] <= SHOWN_FOLDS:

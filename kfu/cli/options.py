@@ -260,9 +260,10 @@ tolerance = click.option(
 solver = click.option(
     "--solver",
     type=Name("solver", list(SOLVERS)),
-    default="svmfu",
+    default=SolverSettings.solver,
     show_default=True,
-    help=f"Algorithm: {', '.join(SOLVERS)}; the rivals of svmfu are there for study.",
+    help=f"Algorithm: {', '.join(SOLVERS)}. auto is svmfu, but for large problems with the linear "
+    "kernel, which are solved through w; the rivals of svmfu are there for study.",
 )
 selection = click.option(
     "--selection",

@@ -17,6 +17,8 @@ from kfu.calibration import (
 from kfu.data import Dataset, encode_labels
 from kfu.errors import DataError, SettingsError
 from kfu.machine_kinds import CLASSIFIER
+from kfu.machines import MACHINES
+from kfu.machines.single_machine import SINGLE_MACHINES
 from kfu.model import Model
 from kfu.multiclass import (
     agreement_table,
@@ -31,12 +33,20 @@ from kfu.multiclass import (
 LOSSES = {"svc2": "square"}  # by machine; the others are hinge
 
 
+def has_binary_machines(model: Model) -> bool:
+    """Whether several binary machines of a code stand behind the model's answers."""
+    takes_codes = model.machine in MACHINES and MACHINES[model.machine].takes_codes
+    is_single = model.settings.get("multiclass") in SINGLE_MACHINES
+    return model.n_machines > 1 and takes_codes and not is_single
+
+
 class Keeper:
     """Keeps outputs block by block; memory is that of the decision values of all rows."""
 
     def __init__(self, model: Model, keeps_outputs: bool) -> None:
         self.model = model
-        has_more = model.calibration is not None or model.n_machines > 1
+        self.has_machines = has_binary_machines(model)
+        has_more = model.calibration is not None or self.has_machines
         self.needs_outputs = keeps_outputs and model.kind == CLASSIFIER and has_more
         self.decisions: list[np.ndarray] = []
         self.probabilities: list[np.ndarray] = []
@@ -88,7 +98,7 @@ class Keeper:
                 "shares": shares.tolist(),
                 "unanimous": unanimous_fraction(stacked),
             }
-        if self.decisions and self.model.n_machines > 1:
+        if self.decisions and self.has_machines:
             found["code_distance"] = code_distance(self.model.code)
         rows, truth = self.labelled()
         if rows.size == 0:
@@ -98,7 +108,7 @@ class Keeper:
             found["log_loss"] = log_loss(p, truth)
             found["brier_score"] = brier_score(p, truth)
             found["calibration_error"] = expected_calibration_error(p, truth)
-        if self.model.n_machines > 1:
+        if self.has_machines:
             found |= self.machine_figures(rows, truth)
         return found
 

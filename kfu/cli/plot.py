@@ -196,7 +196,8 @@ def draw_surface(
     picture: Any, axes: Any, grid_x: np.ndarray, grid_y: np.ndarray, values: np.ndarray
 ) -> None:
     """The value of a regression or the score of a ranking, with lines of equal value."""
-    levels = np.linspace(*np.quantile(values, [0.01, 0.99]), 15)
+    low, high = (float(np.quantile(values, share)) for share in (0.01, 0.99))
+    levels = np.linspace(low, high, 15)
     if levels[0] == levels[-1]:  # a constant function
         levels = levels[0] + np.linspace(-1.0, 1.0, 15)
     shades = axes.contourf(grid_x, grid_y, values, levels=levels, alpha=0.8, extend="both")

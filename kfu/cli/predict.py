@@ -30,12 +30,13 @@ import numpy as np
 
 from kfu.cli import console, inputs, options
 from kfu.cli.file_kind import load_any_model
-from kfu.cli.outputs_kept import Keeper
+from kfu.cli.outputs_kept import Keeper, has_binary_machines
 from kfu.cli.parameters import POSITIVE_COUNT, Name
 from kfu.data import Dataset, format_label
 from kfu.errors import ModelError, SettingsError
 from kfu.io import iter_blocks
 from kfu.io.atomic import atomic_output
+from kfu.machine_kinds import CLASSIFIER
 from kfu.model import Model
 from kfu.report import figure, peak_rss_mib, print_table, write_json
 from kfu.tallies import Tally, tally_of
@@ -173,11 +174,13 @@ def predict(
 
 def check_wanted(model: Model, path: str, output: str, plot: str | None) -> None:
     """An error before the work when the model cannot give what is asked of it."""
+    if output == "probabilities" and model.kind != CLASSIFIER:
+        raise SettingsError(f"{path} is a {model.kind}: it has no classes to give probabilities of")
     if output == "probabilities" and model.calibration is None:
         raise ModelError(path, "holds no probabilities", "train it with --probability")
     if output == "scores" and not model.has_classes:
         raise SettingsError(f"{path} is a {model.kind}: it has no classes to give scores of")
-    if plot is not None and model.calibration is None and model.n_machines < 2:
+    if plot is not None and model.calibration is None and not has_binary_machines(model):
         raise SettingsError(
             f"--plot draws probabilities or several binary machines, and {path} has neither; train "
             "it with --probability"

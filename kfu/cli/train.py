@@ -30,6 +30,7 @@ from kfu.data import Dataset
 from kfu.diagnostics import (
     Training,
     data_warnings,
+    indefinite_kernel,
     training_warnings,
 )
 from kfu.errors import ConvergenceWarning, SettingsError
@@ -190,6 +191,8 @@ def run_options(opts: dict[str, Any]) -> dict[str, Any]:
         "start": load_any_model(opts["start"]) if opts["start"] else None,
         "checkpoint": checkpoint_of(opts),
     }
+    if opts["probability"] is None and inputs.is_flag("probability_outputs"):
+        raise SettingsError("--probability-outputs is of no use without --probability; give both")
     if opts["probability"] is not None:
         chosen["probability"] = opts["probability"]
         chosen["probability_outputs"] = opts["probability_outputs"]
@@ -245,12 +248,15 @@ def report_of(model: Model, X: Any, dataset: Dataset, opts: dict[str, Any]) -> d
     )
     labels = dataset.y if is_classifier(opts) else None
     is_dual = model.info.get("objective") is not None and model.info.get("kkt_gap") is not None
-    found = training_warnings(checked) if is_dual and is_classifier(opts) else []
+    found = list(model.info.get("warnings", []))
+    if is_dual and is_classifier(opts) and MACHINES[model.machine].takes_cost:
+        found = training_warnings(checked)
+    elif is_dual:
+        found += indefinite_kernel(checked)
     return train_report(
         model.info,
         seconds={},
-        warnings=data_warnings(X, labels, model.kernel.name)
-        + (found or list(model.info.get("warnings", []))),
+        warnings=data_warnings(X, labels, model.kernel.name) + found,
         settings=described_settings(model, dataset, opts),
         threads=SolverSettings(threads=opts["threads"]).n_threads,
         machine=model.machine,
@@ -270,7 +276,7 @@ def found_facts(model: Model) -> dict[str, Any]:
         for name in FOUND_FIGURES
         if model.info.get(name) is not None and (name != "margin" or has_margin)
     }
-    if model.kind == CLASSIFIER and model.n_machines > 1:
+    if model.kind == CLASSIFIER and model.n_machines > 1 and MACHINES[model.machine].takes_codes:
         facts |= {
             "n_machines": model.n_machines,
             "multiclass": model.settings.get("multiclass"),
@@ -311,7 +317,8 @@ def machine_settings(opts: dict[str, Any]) -> dict[str, Any]:
     machine = MACHINES[opts["machine"]]
     found: dict[str, Any] = {"machine": machine.name}
     if machine.takes_cost:
-        found["cost"] = opts["cost"]
+        # JSON has no infinity, and a null would come back as the default.
+        found["cost"] = "inf" if np.isinf(opts["cost"]) else opts["cost"]
     if opts["regularised_bias"]:
         found["regularised_bias"] = True
     found.update({name: opts[name] for name in machine.options if opts[name] is not None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
 from kfu.machine_kinds import CLASSIFIER, RANKER
 from kfu.machines import MACHINES, OPTIONS
+from kfu.machines.single_machine import SINGLE_MACHINES
 from kfu.scale import Scaler
 from kfu.solvers import SolverSettings
 
@@ -29,8 +31,13 @@ def pick(opts: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: opts[name] for name in names}
 
 
-def training_options(opts: dict[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of kfu.machines.train that do not depend on the data."""
+def training_options(
+    opts: dict[str, Any], is_given: Callable[[str], bool] = inputs.is_flag
+) -> dict[str, Any]:
+    """The keyword arguments of kfu.machines.train that do not depend on the data.
+
+    `is_given` tells which options were asked for, so that one that its machine lacks is refused.
+    """
     has = ["best", *_gram.available_simd()]
     if opts["simd"] not in has:
         raise SettingsError(
@@ -47,11 +54,11 @@ def training_options(opts: dict[str, Any]) -> dict[str, Any]:
         "decoding": opts["decoding"],
         "seed": opts["seed"],
         "settings": SolverSettings(**pick(opts, SOLVER_NAMES)),
-        **machine_options(opts),
+        **machine_options(opts, is_given),
     }
 
 
-def machine_options(opts: dict[str, Any]) -> dict[str, Any]:
+def machine_options(opts: dict[str, Any], is_given: Callable[[str], bool]) -> dict[str, Any]:
     """The options that only some machines have, where they were given."""
     machine = MACHINES[opts["machine"]]
     given = {name: opts[name] for name in OPTIONS if opts[name] is not None}
@@ -62,13 +69,31 @@ def machine_options(opts: dict[str, Any]) -> dict[str, Any]:
                 f"--{name.replace('_', '-')} is for the machines {owners}, not for "
                 f"{machine.name}; leave it out"
             )
-    if inputs.is_flag("cost") and not machine.takes_cost:
+    if is_given("cost") and not machine.takes_cost:
         raise SettingsError(f"machine {machine.name} has no cost; leave -c out")
-    if inputs.is_flag("multiclass") and not machine.takes_codes:
+    if is_given("multiclass") and not machine.takes_codes:
         raise SettingsError(f"machine {machine.name} takes no multiclass code; leave it out")
+    if opts["decoding"] is not None and not machine.takes_codes:
+        raise SettingsError(f"machine {machine.name} has nothing to decode; leave --decoding out")
+    if machine.takes_codes and opts["multiclass"] in SINGLE_MACHINES:
+        check_single_machine(opts)
     if "margins" in given and given["margins"] != "auto":
         given["margins"] = read_numbers(given["margins"])
     return given
+
+
+def check_single_machine(opts: dict[str, Any]) -> None:
+    """SettingsError for what one machine over all classes does not do."""
+    given = {
+        f"--decoding {opts['decoding']}": opts["decoding"] not in (None, "argmax"),
+        "--regularised-bias": opts["regularised_bias"],
+        "--margins": opts["margins"] is not None,
+    }
+    for option, is_asked in given.items():
+        if is_asked:
+            raise SettingsError(
+                f"--multiclass {opts['multiclass']} takes no {option}; leave it out"
+            )
 
 
 def data_options(dataset: Dataset, opts: dict[str, Any]) -> dict[str, Any]:

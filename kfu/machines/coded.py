@@ -111,14 +111,16 @@ class CodedTraining:
         )
         if side_by_side:
             return self.run_side_by_side()
-        store = self.task.shared_store(settings) if self.n_machines > 1 else self.task.store
-        if self.n_machines > 2 and takes_all and self.task.store is None:
+        store = self.task.store
+        if store is None and self.n_machines > 1 and self.task.kernel.name != "linear":
+            store = self.task.shared_store(settings)
+        if self.n_machines > 2 and takes_all and self.task.store is None and store is not None:
             store = self.with_shared_rows(store)
             settings = self.settings_beside_shared_rows(store)
         return self.run_in_turn(store, settings)
 
     def with_shared_rows(self, store: Any) -> Any:
-        if store.value_cost() >= SHARED_VALUE_COST and self.task.kernel.name != "linear":
+        if store.value_cost() >= SHARED_VALUE_COST:
             store.share_rows(SHARED_ROWS_PART * self.task.settings.cache_mib * 2.0**20)
             self.shares_rows = True
         return store

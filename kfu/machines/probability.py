@@ -12,6 +12,7 @@ The model itself is trained on all rows. The folds are drawn with the seed of th
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,19 @@ def calibrate(
     model: Model, task: TrainingTask, sample_weight: Any, method: str, outputs: str
 ) -> None:
     """Sets: model.calibration."""
-    decision = _span_outputs(model, task) if outputs == "span" else None
-    if decision is None:
-        decision = _left_out_outputs(task, sample_weight, outputs)
+    found = model.info.setdefault("warnings", [])
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if outputs == "span":
+                decision = _span_outputs(model, task)
+            else:
+                decision = _left_out_outputs(task, sample_weight, outputs)
+    except KeyboardInterrupt:  # the machine itself is trained, and worth keeping
+        model.info["status"] = "interrupted"
+        found.append("interrupted before the probabilities were fitted: the model has none")
+        return
+    found += [f"probabilities: {warning.message}" for warning in caught]
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     calibrator = fit_calibrator(decision, task.labels, model.code, method, weight)
     model.calibration = calibrator.to_dict()
@@ -59,7 +70,9 @@ def _left_out_outputs(task: TrainingTask, sample_weight: Any, outputs: str) -> n
     from kfu.validation.folds import make_folds
 
     kind = "stratified" if outputs == "cv" else "hold-out"
-    folds = make_folds(kind, task.n, k=FOLDS, labels=task.labels, seed=task.seed)
+    assert task.labels is not None
+    named = task.classes[task.labels]  # a message about a class says its label
+    folds = make_folds(kind, task.n, k=FOLDS, labels=named, seed=task.seed)
     found = cross_validate(task.X, folds, options=again(task, sample_weight), labels=task.classes)
     return found.decision
 

@@ -87,6 +87,7 @@ class Info:
     layout: str
     seconds: dict[str, float] = field(default_factory=dict)  # by phase; they add up to the run
     margin: float = 0.0  # ρ of the machines with two groups
+    solver: str = "svmfu"  # which ran
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -143,11 +144,15 @@ def solve(
 ) -> Solution:
     """Solve `problem` over the rows of X, from the feasible β `start` (zeros if None).
 
-    `store` is a KernelStore of the same X and kernel that other problems share.
+    `store` is a KernelStore of the same X and kernel that other problems share. The solver "auto"
+    takes the plain linear kernel through w where that suits (kfu.solvers.linear).
     Ctrl-C stops between two rounds: the solution so far is returned with status "interrupted".
     """
     from kfu._solver import DualRun
+    from kfu.solvers.linear import solve_linear, suits_linear
 
+    if settings.solver == "auto" and suits_linear(problem, X, kernel):
+        return solve_linear(problem, X, settings, start=start, progress=progress)
     begin = time.perf_counter()
     if store is None:
         store = make_store(X, kernel, settings)
@@ -161,7 +166,8 @@ def solve(
     counters = run.counters()
     seconds = run.seconds()
     seconds["other"] = time.perf_counter() - begin - sum(seconds.values())
-    info = Info(status=status, seconds=seconds, **certificate, **counters)
+    solver = "svmfu" if settings.solver == "auto" else settings.solver
+    info = Info(status=status, seconds=seconds, solver=solver, **certificate, **counters)
     info.warnings = _warnings(info, settings, len(problem.signs))
     beta = run.beta()
     return Solution(alpha=problem.signs * beta, beta=beta, bias=info.bias, info=info)
@@ -204,7 +210,7 @@ def _iterate(
 
 def _warnings(info: Info, settings: SolverSettings, n: int) -> list[str]:
     found = []
-    if settings.solver == "svmfu" and info.chunk < min(info.n_usv, n):
+    if settings.solver in ("auto", "svmfu") and info.chunk < min(info.n_usv, n):
         found.append(
             f"the chunk ({info.chunk}) is smaller than the number of unbounded SVs "
             f"({info.n_usv}); a larger --chunk or --cache-mib may be faster"

@@ -57,6 +57,8 @@ def suits_linear(problem: DualProblem, X: Any, kernel: KernelSpec) -> bool:
     more of them to tell.
     """
     n = len(problem.signs)
+    if not isinstance(kernel, KernelSpec):  # a form that has no name, as K + 1
+        return False
     is_plain = kernel.name == "linear" and not kernel.parts and kernel.weight == 1.0
     if not is_plain or problem.group is not None or n < LEAST_VARIABLES:
         return False
@@ -89,7 +91,7 @@ def solve_linear(
         status = "converged"  # the last point was better than any judged before
     seconds = dict(run.seconds)
     seconds["other"] = time.perf_counter() - begin - sum(seconds.values())
-    info = Info(status=status, seconds=seconds, **certificate, **run.counters())
+    info = Info(status=status, seconds=seconds, solver="linear", **certificate, **run.counters())
     info.warnings = _warnings(info, settings)
     return Solution(alpha=problem.signs * beta, beta=beta, bias=info.bias, info=info)
 

@@ -19,8 +19,11 @@ class SolverKind:
 
 
 SOLVERS: dict[str, SolverKind] = {
+    "auto": SolverKind(
+        "svmfu", "svmfu, or coordinate descent and Newton steps on w where the kernel is linear"
+    ),
     "svmfu": SolverKind(
-        "svmfu", "chunks that keep unbounded SVs and refill by violation (Rifkin 2002); the default"
+        "svmfu", "chunks that keep unbounded SVs and refill by violation (Rifkin 2002)"
     ),
     "svmlight": SolverKind(
         "svmlight", "the q steepest feasible variables each round, LRU rows (Joachims 1998)"
@@ -56,7 +59,7 @@ class SolverSettings:
         float64; a row of weight two is then a row given twice, to ten digits.
     """
 
-    solver: str = "svmfu"
+    solver: str = "auto"
     tolerance: float = 1e-3
     cache_mib: float = 1024.0
     chunk: int = 0
