@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from kfu import KernelSpec, train
 from kfu.errors import DataError, SettingsError
@@ -315,14 +316,54 @@ def empty_rows():
     return np.zeros((6, 2)), np.array([1.0, 1, 1, -1, -1, -1]), KernelSpec.make("linear")
 
 
+def overlapping_rows_of_text():
+    X, y, kernel = overlapping()
+    return sp.csr_matrix(X), y, kernel
+
+
+def overlapping_kernel_values():
+    X, y, _ = overlapping()
+    return X @ X.T, y, KernelSpec.make("precomputed")
+
+
+def overlapping_in_the_square():
+    X, y, _ = overlapping()
+    return X, y, KernelSpec.make("poly", gamma=1.0, coef0=1.0, degree=2)
+
+
+INSEPARABLE = [
+    *(overlapping, overlapping_rows_of_text, overlapping_kernel_values, overlapping_in_the_square),
+    *(contradicting, all_alike, empty_rows),
+]
+
+
 @pytest.mark.parametrize("machine", ["svc", "svc2"])
-@pytest.mark.parametrize("make", [overlapping, contradicting, all_alike, empty_rows])
-def test_what_cannot_be_separated_is_said_soon(machine, make):
+@pytest.mark.parametrize("bias", ["free", "none", "regularised"])
+@pytest.mark.parametrize("make", INSEPARABLE)
+def test_what_cannot_be_separated_is_said_soon(machine, bias, make):
     X, y, kernel = make()
     begin = time.perf_counter()
     with pytest.raises(DataError, match=r"cannot be separated by this kernel.*finite --cost"):
-        train(X, y, machine=machine, kernel=kernel, cost=np.inf)
+        train(X, y, machine=machine, kernel=kernel, cost=np.inf, bias=bias)
     assert time.perf_counter() - begin < 5.0
+
+
+def test_a_narrow_margin_is_a_margin():
+    """A thousandth of the largest norm, with and without a bias; progress is still told."""
+    X = np.array([[1.0, 1e-3], [1.0, -1e-3], [-1.0, 1e-3], [-1.0, -1e-3]])
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    seen = []
+    for bias in ("free", "none", "regularised"):
+        model = train(
+            X,
+            y,
+            kernel=KernelSpec.make("linear"),
+            cost=np.inf,
+            bias=bias,
+            progress=lambda state: seen.append(state.round) and False,
+        )
+        np.testing.assert_allclose(model.linear_weights()[0], [0.0, 1e3], atol=1.0)
+    assert seen
 
 
 # ---- targets of the margin, class weights --------------------------------------------------------
