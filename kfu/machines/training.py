@@ -53,9 +53,9 @@ def train(
     y holds the labels of a classifier, the numbers of a regression, the relevance of a ranking;
     one-class takes none. A kernel that is None is rbf with γ = 1/n_features. cost may be infinite
     for svc and svc2 (hard margin). class_weight maps labels to factors of C, or is "balanced"
-    (n / (n_classes · count)). bias: True or "free", False or "none", or "regularised" (½b² is added
-    to the objective). multiclass: a name of kfu.multiclass.CODES, "crammer-singer",
-    "weston-watkins", a code matrix or the path of one; decoding: a name of
+    (n / (n_classes · count), over rows of positive weight). bias: True or "free", False or "none",
+    or "regularised" (½b² is added to the objective). multiclass: a name of kfu.multiclass.CODES,
+    "crammer-singer", "weston-watkins", a code matrix or the path of one; decoding: a name of
     kfu.multiclass.DECODINGS. qid: queries of a ranking. `start` gives a model to start from; its
     `support` rows refer to the same X. `store` is a KernelStore over X under the same kernel.
     probability: "sigmoid" or "isotonic" adds a calibration (kfu.calibration) fitted to outputs of
@@ -233,7 +233,10 @@ def _numbers(y: Any, n: int, source: str) -> np.ndarray:
 def _row_weights(sample_weight: Any, n: int, source: str) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(source, None, "weights that are not numbers", "mend the weights") from None
     if weights.shape != (n,):
         raise DataError(source, None, f"{weights.size} weights for {n} rows", "give one each")
     proper = np.isfinite(weights) & (weights >= 0)
@@ -273,11 +276,12 @@ def _weights(
     sample_weight: np.ndarray | None,
     source: str,
 ) -> np.ndarray:
+    of_rows = _row_weights(sample_weight, len(labels), source)
     factors = np.ones(len(classes))
     if isinstance(class_weight, str):
         if class_weight != "balanced":
             raise SettingsError(f"class_weight is {class_weight!r}; give 'balanced' or a mapping")
-        present = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight) > 0
+        present = of_rows > 0
         counts = np.bincount(labels, weights=present, minlength=len(classes))
         factors = present.sum() / (len(classes) * np.maximum(counts, 1.0))
     elif class_weight is not None:
@@ -289,8 +293,7 @@ def _weights(
             if not np.isfinite(weight) or weight < 0:
                 raise SettingsError(f"the weight of class {label!r} is {weight!r}; give it ≥ 0")
             factors[known.index(label)] = weight
-    weights = factors[labels]
-    weights = weights * _row_weights(sample_weight, len(labels), source)
+    weights = factors[labels] * of_rows
     if len(np.unique(labels[weights > 0])) < 2:
         raise DataError(
             source,

@@ -416,6 +416,24 @@ def test_class_weights_multiply_the_weights_of_their_rows(machine):
     assert np.abs(by_row(balanced) - by_row(plain)).max() > 1e-3
 
 
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(3), "3 weights for 24 rows"),
+        (np.ones((N, 1)), "24 weights for 24 rows"),
+        (["a"] * N, "weights that are not numbers"),
+        (np.append(np.ones(N - 1), -1.0), "the weight of row 24 is not ≥ 0"),
+        (np.append(np.nan, np.ones(N - 1)), "the weight of row 1 is not ≥ 0"),
+        (np.zeros(N), "fewer than two classes have rows of positive weight"),
+    ],
+)
+def test_improper_weights(weights, message, class_weight):
+    X, y, _, _ = data()
+    with pytest.raises(DataError, match=message):
+        train(X, y, kernel=KERNEL, sample_weight=weights, class_weight=class_weight)
+
+
 # ---- how the machines hang together --------------------------------------------------------------
 
 
