@@ -239,6 +239,8 @@ def indefinite_kernel(training: Training) -> list[str]:
 
 
 def huge_cost(training: Training) -> list[str]:
+    if np.isinf(training.cost):  # the hard margin was asked for
+        return []
     if training.cost * training.largest_diagonal < HUGE_COST:
         return []
     return [
