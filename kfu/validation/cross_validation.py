@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kfu.data import Matrix, encode_labels
+from kfu.data import Matrix, encode_labels, format_label
 from kfu.errors import ConvergenceWarning, DataError
 from kfu.kernels import KernelSpec
 from kfu.machine_kinds import CLASSIFIER, NOVELTY, RANKER
@@ -202,7 +202,7 @@ class _Runner:
             raise DataError(
                 str(self.options.get("source", "data")),
                 None,
-                f"a fold leaves no training row of class {missing[0]}",
+                f"a fold leaves no training row of class {format_label(missing[0])}",
                 "use fewer folds, stratified ones, or leave classes of so few rows out",
             )
 
@@ -244,9 +244,14 @@ class _Runner:
         info = {**model.info, "n_train": rows.size, "n_test": test.size}
         return FoldResult(test, decision, predicted, self.scores(model, predicted, test), info)
 
+    def says_novelty(self, model: Model) -> bool:
+        """Whether the labels are those of the model, 1 and -1; others are classes of the data."""
+        return self.y is not None and bool(np.all(encode_labels(self.y, model.classes) >= 0))
+
     def scores(self, model: Model, predicted: np.ndarray, test: np.ndarray) -> dict[str, float]:
-        if self.y is None:
+        if model.kind == NOVELTY and not self.says_novelty(model):
             return {"outliers": float(np.mean(predicted < 0))}
+        assert self.y is not None
         y = self.y[test]
         weights = None if self.weights is None else self.weights[test]
         if model.kind in (CLASSIFIER, NOVELTY):
