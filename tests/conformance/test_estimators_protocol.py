@@ -15,6 +15,7 @@ import kfu
 from kfu import KernelSpec, estimators
 from kfu.errors import ConvergenceWarning
 from kfu.estimators.base import SolvedEstimator
+from kfu.solvers import SolverSettings
 
 pytest.importorskip("sklearn", reason="needs scikit-learn")
 
@@ -52,6 +53,12 @@ def squares(A, B):
 
 def gauss(A, B):
     return np.exp(-0.2 * squares(A, B))
+
+
+@pytest.mark.parametrize("name", estimators.__all__)
+def test_defaults_are_those_of_the_solver(name):
+    expected = SolverSettings(polish=issubclass(getattr(kfu, name), SolvedEstimator))
+    assert getattr(kfu, name)()._settings() == expected
 
 
 @pytest.mark.parametrize("name", estimators.__all__)
