@@ -170,7 +170,10 @@ def verdict_row(verdict: Verdict) -> list[str]:
 
 
 # Figures shown though nothing was expected of them; all of them are in results.json.
-SHOWN = ("accuracy", "objective", "duality_gap", "n_sv", "iterations")
+SHOWN = (
+    *("accuracy", "mse", "pair_error", "outliers", "objective", "duality_gap", "n_sv"),
+    *("iterations", "all"),
+)
 
 
 def other_figures(result: ExperimentResult) -> list[str]:

@@ -38,23 +38,7 @@ from kfu.experiment.document import (
     text,
 )
 from kfu.experiment.expect import EXPECT_KEYS, Expectation
-from kfu.experiment.steps import STEPS, label_of
-
-
-@dataclass(frozen=True)
-class StepPlan:
-    """One step with its options; `label` stands before the names of its figures."""
-
-    name: str
-    label: str
-    options: dict[str, Any]
-
-    def yields(self, figure: str) -> bool:
-        label, _, rest = figure.partition(".")
-        return label == self.label and any(
-            rest == known or (known.endswith(".") and rest.startswith(known))
-            for known in STEPS[self.name].figures
-        )
+from kfu.experiment.steps import STEPS, StepPlan, label_of
 
 
 @dataclass(frozen=True)
@@ -160,6 +144,7 @@ def _experiment(document: Document, path: Path, value: Any, name: str) -> Experi
         vary=_vary(document, (*path, "vary"), given.get("vary", {}), steps, data),
         pictures=given.get("pictures", True),
     )
+    _check_steps(document, path, plan)
     _check_rows(document, path, plan)
     return replace(plan, expect=_expectations(document, path, given.get("expect", []), plan))
 
@@ -211,9 +196,10 @@ def _steps(document: Document, path: Path, value: Any) -> tuple[StepPlan, ...]:
             )
         keys = {**STEPS[name].keys, "as": Key(text, "a name for its figures")}
         read = read_mapping(document, (*here, name), options or {}, keys)
-        before = STEPS[name].after
-        if before is not None and all(plan.name != before for plan in plans):
-            raise document.error((*here, name), f"needs the step '{before}' before it")
+        after = STEPS[name].after
+        if after and all(plan.name not in after for plan in plans):
+            words = "' or '".join(after)
+            raise document.error((*here, name), f"needs the step '{words}' before it")
         label = label_of(name, read)
         if label == "data" or "." in label:
             raise document.error((*here, name, "as"), "a step cannot have this name")
@@ -221,10 +207,20 @@ def _steps(document: Document, path: Path, value: Any) -> tuple[StepPlan, ...]:
             raise document.error(
                 (*here, name), f"a second '{label}'; give it another name with 'as: NAME'"
             )
-        plans.append(
-            StepPlan(name, label, {key: item for key, item in read.items() if key != "as"})
-        )
+        chosen = {key: item for key, item in read.items() if key != "as"}
+        figures = (*STEPS[name].figures, *STEPS[name].names(chosen, plans))
+        plans.append(StepPlan(name, label, chosen, figures))
     return tuple(plans)
+
+
+def _check_steps(document: Document, path: Path, plan: Experiment) -> None:
+    """Options that are right one by one have to go together, whatever is varied."""
+    for variant in plan.variants():
+        steps = plan.at(variant).steps
+        for k, step in enumerate(steps):
+            for key, message in STEPS[step.name].check(step.options, steps[:k]):
+                where = (*path, "steps", k, step.name, *([key] if key else []))
+                raise document.error(where, message)
 
 
 def _vary(
@@ -275,7 +271,7 @@ def _expectations(
         raise document.error(
             here, "not a list; write '- {figure: ..., value: ..., tolerance: ...}'"
         )
-    known = [f"{step.label}.{name}" for step in plan.steps for name in STEPS[step.name].figures]
+    known = [f"{step.label}.{name}" for step in plan.steps for name in step.figures]
     result = []
     for k, entry in enumerate(value):
         given = read_mapping(document, (*here, k), entry, EXPECT_KEYS)

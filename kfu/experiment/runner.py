@@ -206,6 +206,7 @@ class Runner:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for step in at.steps:
+                state.label = step.label
                 try:
                     found = STEPS[step.name].run(dict(step.options), state)
                 except SettingsError as error:
