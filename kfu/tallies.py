@@ -88,15 +88,19 @@ class RankingTally:
         qid = None if qid is None else qid[known]
         found["n_labelled"] = int(known.sum())
         if known.any():
-            found["ndcg"] = _or_none(ndcg(score, relevance, qid, at=10))
+            if relevance.min() >= 0:  # gains 2^y - 1 are of grades from 0 on
+                found["ndcg"] = _or_none(ndcg(score, relevance, qid, at=10))
             found["pair_error"] = _or_none(pair_error(score, relevance, qid))
             found["n_queries"] = 1 if qid is None else int(np.unique(qid).size)
         return found
 
     def warnings(self) -> list[str]:
+        found = []
         if self.blocks and any(part[2] is None for part in self.blocks):
-            return ["rows without qid: all rows count as one query"]
-        return []
+            found.append("rows without qid: all rows count as one query")
+        if any(np.any(part[1] < 0) for part in self.blocks):
+            found.append("relevance below 0: there is no NDCG of it")
+        return found
 
 
 class ClassTally:

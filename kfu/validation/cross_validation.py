@@ -262,8 +262,9 @@ class _Runner:
         target = y.astype(np.float64)
         if model.kind == RANKER:
             qid = None if self.qid is None else self.qid[test]
+            has_grades = bool(np.min(self.y) >= 0)  # NDCG is of grades from 0 on
             return {
-                "ndcg": ndcg(predicted, target, qid),
+                "ndcg": ndcg(predicted, target, qid) if has_grades else float("nan"),
                 "pair_error": pair_error(predicted, target, qid),
             }
         return {
