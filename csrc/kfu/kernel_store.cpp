@@ -1,22 +1,10 @@
 #include "kfu/kernel_store.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <vector>
 
 namespace kfu {
-
-namespace {
-
-bool is_plain_linear(const Kernel& kernel) {
-  if (kernel.terms.size() != 1 || kernel.terms[0].leaves.size() != 1) return false;
-  const Leaf& leaf = kernel.terms[0].leaves[0];
-  return kernel.terms[0].weight == 1.0 && leaf.form == Form::value && leaf.scale.empty() &&
-         leaf.gamma == 1.0 && std::strcmp(kernel_info(leaf.kind).name, "linear") == 0;
-}
-
-}  // namespace
 
 KernelStore::KernelStore(const DataView& data, const Kernel& kernel, int threads, Simd simd)
     : copy_(!is_lookup(kernel) && is_mostly_zero(data) ? std::make_unique<SparseCopy>(data, threads)
@@ -26,14 +14,6 @@ KernelStore::KernelStore(const DataView& data, const Kernel& kernel, int threads
       threads_(threads),
       simd_(simd),
       is_linear_(is_plain_linear(kernel)) {}
-
-// The features of a point, or its entries, which cost about twice as much each.
-double KernelStore::value_cost() const {
-  if (is_lookup(kernel_)) return 1.0;
-  if (!data_.is_csr) return static_cast<double>(data_.d);
-  return 2.0 * static_cast<double>(data_.indptr[data_.n]) /
-         static_cast<double>(std::max<Index>(data_.n, 1));
-}
 
 template <>
 const Gram<float>& KernelStore::gram<float>() {

@@ -29,7 +29,7 @@ class KernelStore {
   const Kernel& kernel() const { return kernel_; }
   bool is_linear() const { return is_linear_; }
   /// Multiply-adds behind one value of K.
-  double value_cost() const;
+  double value_cost() const { return kfu::value_cost(data_, kernel_); }
 
   template <class T>
   const Gram<T>& gram();

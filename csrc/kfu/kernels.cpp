@@ -1,5 +1,6 @@
 #include "kfu/kernels.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -37,6 +38,20 @@ int kernel_kind(const char* name) {
 bool is_lookup(const Kernel& kernel) {
   return kernel.terms.size() == 1 && kernel.terms[0].leaves.size() == 1 &&
          kernel_info(kernel.terms[0].leaves[0].kind).statistic == Statistic::lookup;
+}
+
+bool is_plain_linear(const Kernel& kernel) {
+  if (kernel.terms.size() != 1 || kernel.terms[0].leaves.size() != 1) return false;
+  const Leaf& leaf = kernel.terms[0].leaves[0];
+  return kernel.terms[0].weight == 1.0 && leaf.form == Form::value && leaf.scale.empty() &&
+         leaf.gamma == 1.0 && std::strcmp(kernel_info(leaf.kind).name, "linear") == 0;
+}
+
+double value_cost(const DataView& data, const Kernel& kernel) {
+  if (is_lookup(kernel)) return 1.0;
+  if (!data.is_csr) return static_cast<double>(data.d);
+  return 2.0 * static_cast<double>(data.indptr[data.n]) /
+         static_cast<double>(std::max<Index>(data.n, 1));
 }
 
 void check_kernel(const Kernel& kernel, Index d) {

@@ -79,4 +79,11 @@ void check_kernel(const Kernel& kernel, Index d);
 /// True when the kernel is the lookup in a given matrix.
 bool is_lookup(const Kernel& kernel);
 
+/// True when the kernel is x·z itself, so that f is a vector w.
+bool is_plain_linear(const Kernel& kernel);
+
+/// Multiply-adds behind one value of the kernel on these data: the features of a point, or its
+/// entries, which cost about twice as much each.
+double value_cost(const DataView& data, const Kernel& kernel);
+
 }  // namespace kfu

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -28,13 +27,6 @@ constexpr Index kColumnsAtOnce = 4096;  // of a check: bounds the packed copy of
 constexpr Index kSmall = 512;           // examples of a problem that is polished
 constexpr double kPolished = 1e-11;     // violation it is polished to, if rounding lets it
 constexpr Index kPolishStepsPerRow = 200;
-
-bool is_plain_linear(const Kernel& kernel) {
-  if (kernel.terms.size() != 1 || kernel.terms[0].leaves.size() != 1) return false;
-  const Leaf& leaf = kernel.terms[0].leaves[0];
-  return kernel.terms[0].weight == 1.0 && leaf.form == Form::value && leaf.scale.empty() &&
-         leaf.gamma == 1.0 && std::strcmp(kernel_info(leaf.kind).name, "linear") == 0;
-}
 
 // Breaks ties between rows in an order that has nothing to do with that of the data, which may be
 // sorted by class.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -20,21 +19,6 @@ constexpr double kPolished = 1e-11;         // violation it is polished to, if r
 constexpr Index kPolishStepsPerPair = 200;
 constexpr Index kMostSteps = 10000000;  // the limits nobody asked for
 constexpr Index kMostStepsPerPair = 100;
-
-bool is_plain_linear(const Kernel& kernel) {
-  if (kernel.terms.size() != 1 || kernel.terms[0].leaves.size() != 1) return false;
-  const Leaf& leaf = kernel.terms[0].leaves[0];
-  return kernel.terms[0].weight == 1.0 && leaf.form == Form::value && leaf.scale.empty() &&
-         leaf.gamma == 1.0 && std::strcmp(kernel_info(leaf.kind).name, "linear") == 0;
-}
-
-// Multiply-adds behind one value of K; the entries of sparse rows cost about twice as much each.
-double value_cost(const DataView& data, const Kernel& kernel) {
-  if (is_lookup(kernel)) return 1.0;
-  if (!data.is_csr) return static_cast<double>(data.d);
-  return 2.0 * static_cast<double>(data.indptr[data.n]) /
-         static_cast<double>(std::max<Index>(data.n, 1));
-}
 
 }  // namespace
 

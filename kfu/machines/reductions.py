@@ -136,9 +136,9 @@ def nu_svc_reduction(task: BinaryTask) -> Reduction:
 
 
 def _divided_by_margin(solution: Solution) -> Solution:
-    """f scaled so that the margin is 1. A margin of 0 (w = 0) leaves it as it is."""
+    """f scaled so that the margin is 1. A margin of 0 (w = 0, but for rounding) leaves it as it is."""
     margin = solution.info.margin
-    if not margin > 0:
+    if not margin > LEAST_MARGIN * max(1.0, abs(solution.bias)):
         info = replace(solution.info, warnings=[*solution.info.warnings, ZERO_MARGIN])
         return replace(solution, info=info)
     scaled, ends = 1.0 / margin, solution.info.bias_interval
@@ -155,6 +155,7 @@ def _divided_by_margin(solution: Solution) -> Solution:
     return replace(solution, beta=beta, bias=info.bias, info=info)
 
 
+LEAST_MARGIN = 1e-9
 ZERO_MARGIN = (
     "the margin is 0: the classes are not told apart at this nu (every decision value is the bias)"
 )
