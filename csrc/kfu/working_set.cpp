@@ -35,9 +35,17 @@ double satisfaction(const WorkingSetView& v, Index k, const Thresholds& thetas) 
   return worst;
 }
 
+int worst_group(const WorkingSetView& v) {
+  return v.n_groups > 1 && pair_gap(v.ends.of[1]) > pair_gap(v.ends.of[0]) ? 1 : 0;
+}
+
+// Whether k belongs to a maximal violating pair that must not leave the chunk: of every group where
+// the chunk holds them all, else of the worst group alone.
 bool is_an_end(const WorkingSetView& v, Index k) {
+  const bool holds_all = v.capacity >= 2 * v.n_groups;
   for (int g = 0; g < v.n_groups; ++g)
-    if (k == v.ends.of[g].up || k == v.ends.of[g].low) return true;
+    if ((holds_all || g == worst_group(v)) && (k == v.ends.of[g].up || k == v.ends.of[g].low))
+      return true;
   return false;
 }
 
@@ -78,10 +86,6 @@ std::vector<Index> first_chunk(const WorkingSetView& v) {
   return chosen;
 }
 
-int worst_group(const WorkingSetView& v) {
-  return v.n_groups > 1 && pair_gap(v.ends.of[1]) > pair_gap(v.ends.of[0]) ? 1 : 0;
-}
-
 // Puts the members of the maximal violating pairs that are outside the chunk at the head of `add`,
 // those of the worst group first, where no later cut can reach them.
 void lead_with_pair(const WorkingSetView& v, std::vector<Index>& add) {
@@ -110,6 +114,13 @@ std::vector<Index> evict_most_satisfied(const WorkingSetView& v, Index wanted) {
                 [&](Index s) { return static_cast<double>(v.entered[s]); });
   bounded.insert(bounded.end(), unbounded.begin(), unbounded.end());
   return bounded;
+}
+
+// Makes k a member of the ranked `keys`, in place of the last when it is missing: groups whose gaps
+// are equal, and duplicates, can crowd the end of the worst group out.
+void require_member(std::vector<Index>& keys, Index k) {
+  if (k < 0 || keys.empty() || std::find(keys.begin(), keys.end(), k) != keys.end()) return;
+  keys.back() = k;
 }
 
 // Replaces the whole chunk by `wanted`, keeping the slots of those already in it.
@@ -192,6 +203,11 @@ WorkingSetEdit WorkingSetSelector::svmlight(const WorkingSetView& v) {
                 [&](Index k) { return up_F(v, k) - theta.of[static_cast<int>(v.group[k])]; });
   keep_smallest(down, v.capacity - v.capacity / 2,
                 [&](Index k) { return theta.of[static_cast<int>(v.group[k])] - low_F(v, k); });
+  if (v.n_groups > 1) {
+    const Extremes& ends = v.ends.of[worst_group(v)];
+    require_member(up, ends.up);
+    require_member(down, ends.low);
+  }
   up.insert(up.end(), down.begin(), down.end());
   std::sort(up.begin(), up.end());
   up.erase(std::unique(up.begin(), up.end()), up.end());
