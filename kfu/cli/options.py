@@ -168,9 +168,9 @@ weights = click.option(
 )
 bias = click.option(
     "--bias/--no-bias",
-    default=True,
-    show_default=True,
-    help="Learn the constant term of the decision function, or keep it at 0.",
+    default=None,
+    help="Learn the constant term of the decision function, or keep it at 0.  [default: bias, but "
+    "for least squares]",
 )
 regularised_bias = click.option(
     "--regularised-bias",

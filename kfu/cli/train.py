@@ -299,11 +299,12 @@ def largest_diagonal(model: Model) -> float:
 
 def described_settings(model: Model, dataset: Dataset, opts: dict[str, Any]) -> dict[str, Any]:
     """The options of this run under their names, as a config file would hold them."""
-    names = ("bias", "scale", "seed", *SOLVER_NAMES)
+    names = ("scale", "seed", *SOLVER_NAMES)
     return {
         **model.settings,
         **pick(opts, names),
         **machine_settings(opts),
+        "bias": model.settings.get("bias") != "none",
         "kernel": model.kernel.to_dict(),
         "class_weight": inputs.class_weights_from_options(opts["class_weight"]),
         "weights": opts["weights_file"],

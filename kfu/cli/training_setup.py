@@ -43,7 +43,7 @@ def training_options(
         raise SettingsError(
             f"--simd {opts['simd']}: this processor does not have it; choose from {', '.join(has)}"
         )
-    if opts["regularised_bias"] and not opts["bias"]:
+    if opts["regularised_bias"] and opts["bias"] is False:
         raise SettingsError("--no-bias and --regularised-bias contradict each other; give one")
     return {
         "machine": opts["machine"],

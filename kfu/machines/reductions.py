@@ -136,7 +136,7 @@ def nu_svc_reduction(task: BinaryTask) -> Reduction:
 
 
 def _divided_by_margin(solution: Solution) -> Solution:
-    """f scaled so that the margin is 1. A margin of 0 (w = 0, but for rounding) leaves it as it is."""
+    """f scaled so that the margin is 1. One of 0 (w = 0, but for rounding) leaves it as it is."""
     margin = solution.info.margin
     if not margin > LEAST_MARGIN * max(1.0, abs(solution.bias)):
         info = replace(solution.info, warnings=[*solution.info.warnings, ZERO_MARGIN])

@@ -139,6 +139,7 @@ class Machine:
     takes_bias: bool = True
     takes_codes: bool = False  # binary machines under any multiclass code
     needs_labels: bool = True
+    default_bias: str = "free"
 
     @property
     def kind(self) -> str:

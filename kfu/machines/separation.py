@@ -60,13 +60,13 @@ class DualGrowth:
         diagonal = Gram(X, kernel, "float64", 1).diagonal()
         self.radius = float(np.max(diagonal[problem.points]))
         largest = float(np.max(np.abs(problem.linear), initial=1.0)) ** 2
-        # Where every φ(x) is 0 there is nothing to separate.
-        self.limit = largest * 0.5 / (LEAST_MARGIN**2 * self.radius) if self.radius > 0 else 0.0
+        norms = LEAST_MARGIN**2 * self.radius
+        self.limit = largest * 0.5 / norms if norms > 0 else 0.0
         self.next_round = 1
         self.last = np.zeros(len(problem.signs))
 
     def proves_inseparable(self, seen: Progress) -> bool:
-        if seen.objective() > self.limit:
+        if self.limit == 0.0 or seen.objective() > self.limit:  # every φ(x) is 0, or the dual tells
             return True
         if seen.round < self.next_round:
             return False
@@ -87,7 +87,7 @@ class DualGrowth:
         square = self.square(beta, self.problem.points[used])
         least = ROUNDING * self.radius * float(alpha.sum()) ** 2
         height = float(-self.problem.linear @ alpha)
-        return height**2 / (2.0 * max(square, least)) if least > 0.0 else np.inf
+        return height**2 / (2.0 * max(square, least))
 
     def square(self, beta: np.ndarray, rows: np.ndarray) -> float:
         """‖w‖² of the coefficients β of the rows."""

@@ -33,7 +33,7 @@ def train(
     cost: float = 1.0,
     class_weight: Mapping[Any, float] | str | None = None,
     sample_weight: np.ndarray | None = None,
-    bias: bool | str = True,
+    bias: bool | str | None = None,
     multiclass: Any = "ava",
     decoding: str | None = None,
     qid: np.ndarray | None = None,
@@ -117,7 +117,7 @@ def prepare(
     cost: float = 1.0,
     class_weight: Mapping[Any, float] | str | None = None,
     sample_weight: np.ndarray | None = None,
-    bias: bool | str = True,
+    bias: bool | str | None = None,
     multiclass: Any = "ava",
     decoding: str | None = None,
     qid: np.ndarray | None = None,
@@ -181,7 +181,9 @@ def _checked_cost(cost: float, machine: Machine) -> float:
     return float(cost)
 
 
-def _checked_bias(bias: bool | str, machine: Machine) -> str:
+def _checked_bias(bias: bool | str | None, machine: Machine) -> str:
+    if bias is None:
+        return machine.default_bias
     name = {True: "free", False: "none"}.get(bias, bias) if isinstance(bias, bool) else bias
     if name not in BIASES:
         raise SettingsError(f"bias is {bias!r}; choose one of {', '.join(BIASES)}")
