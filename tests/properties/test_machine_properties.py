@@ -102,6 +102,7 @@ def assert_same(a, b, X, *, sign=1.0):
         assert a is None
         assert b is None
         return
+    assert a.info["status"] == b.info["status"] == "converged"
     gaps = a.info["duality_gap"] + b.info["duality_gap"]
     # ν-SVC is divided by its margin, which the tolerance leaves known to this part.
     part = 0.0
