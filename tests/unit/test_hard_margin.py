@@ -1,4 +1,4 @@
-"""The hard margin, C = ∞: the optimum where classes can be separated, a message where they cannot."""
+"""The hard margin, C = ∞: the optimum where classes can be separated, a message where not."""
 
 from __future__ import annotations
 
