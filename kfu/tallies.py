@@ -14,7 +14,7 @@ from kfu.data import Dataset
 from kfu.machine_kinds import RANKER
 from kfu.model import Model
 from kfu.report import Confusion
-from kfu.validation.ranking_scores import ndcg, pair_error
+from kfu.validation.ranking_scores import is_graded, ndcg, pair_error
 from kfu.validation.regression_scores import correlation
 
 
@@ -88,7 +88,7 @@ class RankingTally:
         qid = None if qid is None else qid[known]
         found["n_labelled"] = int(known.sum())
         if known.any():
-            if relevance.min() >= 0:  # gains 2^y - 1 are of grades from 0 on
+            if is_graded(relevance):
                 found["ndcg"] = _or_none(ndcg(score, relevance, qid, at=10))
             found["pair_error"] = _or_none(pair_error(score, relevance, qid))
             found["n_queries"] = 1 if qid is None else int(np.unique(qid).size)
@@ -98,8 +98,8 @@ class RankingTally:
         found = []
         if self.blocks and any(part[2] is None for part in self.blocks):
             found.append("rows without qid: all rows count as one query")
-        if any(np.any(part[1] < 0) for part in self.blocks):
-            found.append("relevance below 0: there is no NDCG of it")
+        if not all(is_graded(part[1]) for part in self.blocks):
+            found.append("relevance that is no grade such as 0 to 4: there is no NDCG of it")
         return found
 
 

@@ -26,7 +26,7 @@ from kfu.model import Model
 from kfu.solvers import SolverSettings
 from kfu.solvers.dual import make_store
 from kfu.validation.folds import Folds
-from kfu.validation.ranking_scores import ndcg, pair_error
+from kfu.validation.ranking_scores import is_graded, ndcg, pair_error
 from kfu.validation.regression_scores import mae, mse, r2
 
 # Machines whose fold is the whole problem with some boxes closed.
@@ -262,9 +262,8 @@ class _Runner:
         target = y.astype(np.float64)
         if model.kind == RANKER:
             qid = None if self.qid is None else self.qid[test]
-            has_grades = bool(np.min(self.y) >= 0)  # NDCG is of grades from 0 on
             return {
-                "ndcg": ndcg(predicted, target, qid) if has_grades else float("nan"),
+                "ndcg": ndcg(predicted, target, qid) if is_graded(self.y) else float("nan"),
                 "pair_error": pair_error(predicted, target, qid),
             }
         return {

@@ -140,6 +140,13 @@ def checked_rows(
     return f, y, names, query.astype(np.int64, copy=False)
 
 
+def is_graded(relevance: Any) -> bool:
+    """Whether `ndcg` is defined: grades from 0 on, of which 2^y can be formed."""
+    y = np.asarray(relevance, dtype=np.float64)
+    known = y[np.isfinite(y)]
+    return bool(np.all((known >= 0) & (known <= LARGEST_GRADE)))
+
+
 def check_grades(y: np.ndarray, gains: str) -> None:
     row = int(np.argmin(y))
     if y[row] < 0:
