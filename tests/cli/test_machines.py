@@ -1,4 +1,4 @@
-"""Every machine of ``kfu train -m``: trained, reported, predicted with; what it lacks is refused."""
+"""Every machine of ``kfu train -m``: trained, reported, predicted with; no options of others."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_trains_reports_and_predicts(machine, kfu, data_for):
         assert found["mse"] < np.var(rows.y)
     elif kind == RANKER:
         assert found["ndcg"] is None  # some relevance is below 0
-        assert found["warnings"] == ["relevance below 0: there is no NDCG of it"]
+        assert "there is no NDCG of it" in found["warnings"][0]
         assert found["pair_error"] < 0.3
         assert found["n_queries"] == 10
     elif kind == NOVELTY:
