@@ -13,6 +13,7 @@ from cli_toys import files_in, libsvm_text
 from kfu import KernelSpec, train
 from kfu.io import read_dataset
 from kfu.machines import MACHINES
+from kfu.solvers import SolverSettings
 from kfu.validation.compare import corrected_resampled_t_test
 from kfu.validation.folds import SPLITTERS, make_folds
 
@@ -154,8 +155,6 @@ def test_leave_one_out_is_training_without_the_row(machine, kfu, tmp_path):
     report = run(
         kfu, "d.npz", "-m", machine, "-g", 0.5, "--by", "loo", "-e", 1e-8, "-o", "r", *args
     )
-    from kfu.solvers import SolverSettings
-
     found = [line.split("\t") for line in Path("r").read_text().splitlines()[1:]]
     for row in range(24):
         kept = np.arange(24) != row

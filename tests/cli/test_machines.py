@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from cli_toys import files_in, libsvm_text, two_classes
 
 from kfu.io import read_dataset
@@ -313,8 +314,6 @@ def test_settings_come_back(machine, suffix, kfu, data_for):
     own = [word for name in MACHINES[machine].options for word in OPTION_VALUES[name]]
     cost = ["-c", 3] if MACHINES[machine].takes_cost else []
     report = trained(kfu, data, "-m", machine, "-g", 0.7, "--scale", "standard", *own, *cost)
-    import yaml
-
     text = (json.dumps if suffix == "json" else yaml.safe_dump)(report["settings"])
     Path(f"settings.{suffix}").write_text(text)
     again = trained(kfu, data, "--config", f"settings.{suffix}", name="again.kfu")
