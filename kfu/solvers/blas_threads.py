@@ -26,3 +26,15 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     """A context in which NumPy's and SciPy's linear algebra runs on one thread."""
     controller = _controller()
     return nullcontext() if controller is None else controller.limit(limits=1)
+
+
+FEW_UNKNOWNS = 512  # below, more threads than one cost more than they bring
+
+
+def blas_threads(unknowns: int, threads: int = 0) -> AbstractContextManager[Any]:
+    """A context for dense factorisations of so many unknowns: one thread where that is fastest,
+    otherwise `threads` of them (0: as many as the library takes by itself)."""
+    controller = _controller()
+    if unknowns <= FEW_UNKNOWNS:
+        threads = 1
+    return nullcontext() if controller is None or threads < 1 else controller.limit(limits=threads)
