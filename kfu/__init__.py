@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kfu.data import Dataset
     from kfu.errors import ConvergenceWarning, DataError, KfuError, ModelError, SettingsError
     from kfu.estimators import (
+        RLS,
+        RLSC,
         SVC,
         SVR,
         KernelCentroid,
@@ -45,6 +47,8 @@ load_with_passive_waiting()
 
 # Public name -> "module:name".
 _EXPORTS = {
+    "RLS": "kfu.estimators:RLS",
+    "RLSC": "kfu.estimators:RLSC",
     "SVC": "kfu.estimators:SVC",
     "NuSVC": "kfu.estimators:NuSVC",
     "OneClassSVM": "kfu.estimators:OneClassSVM",
@@ -74,6 +78,8 @@ _EXPORTS = {
 }
 
 __all__ = [
+    "RLS",
+    "RLSC",
     "SVC",
     "SVR",
     "ConvergenceWarning",

@@ -15,6 +15,8 @@ MACHINE_KINDS: dict[str, str] = {
     "svr": REGRESSOR,
     "nu-svr": REGRESSOR,
     "rank": RANKER,
+    "rls": REGRESSOR,
+    "rlsc": CLASSIFIER,
     "kpm": CLASSIFIER,
     "centroid": CLASSIFIER,
     "parzen": CLASSIFIER,

@@ -78,6 +78,7 @@ class Model:
         self.n_support = np.ascontiguousarray(self.n_support, dtype=np.int64)
         if self.n_support.shape != (self.n_classes,):
             raise ValueError("n_support and classes do not fit")
+        self.loo: np.ndarray | None = None  # outputs of left-out rows, where training gave them
         self._evaluator: tuple[Any, Callable[[Matrix], np.ndarray]] | None = None
         self._bounded: tuple[Any, Any] | None = None  # the float32 Gram of classify
 

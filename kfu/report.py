@@ -59,7 +59,8 @@ TRAIN_KEYS = (
 # What only some machines report: several binary machines, nu, regression, ranking, probabilities.
 MORE_KEYS = (
     *("n_machines", "multiclass", "decoding", "code_distance", "probability"),
-    *("margin", "epsilon", "n_pairs", "dims", "loo_error"),
+    *("margin", "epsilon", "n_pairs", "dims", "ridge", "lambda", "centres", "trace_portion"),
+    *("loo_error", "loo_mse", "gcv", "degrees_of_freedom"),
 )
 
 

@@ -28,6 +28,7 @@ from kfu.cli.parameters import (
     Multiclass,
     Name,
     Number,
+    PositiveOrAuto,
     Threads,
 )
 from kfu.io import FORMATS
@@ -179,12 +180,14 @@ regularised_bias = click.option(
 )
 
 
-def _machine_option(name: str, type_: Any, metavar: str | None = None) -> Decorator[Any]:
+def _machine_option(
+    name: str, type_: Any, metavar: str | None = None, flag: str | None = None
+) -> Decorator[Any]:
     option = OPTIONS[name]
     owners = [machine.name for machine in MACHINES.values() if name in machine.options]
     shown = f"  [default: {option.default}]" if option.default is not None else ""
     return click.option(
-        "--" + name.replace("_", "-"),
+        flag or "--" + name.replace("_", "-"),
         name,
         type=type_,
         default=None,
@@ -203,16 +206,23 @@ machine_options = grouped(
     _machine_option("dims", POSITIVE_COUNT),
     _machine_option("dim_penalty", NON_NEGATIVE),
     _machine_option("prior", Name("prior", ["data", "equal"])),
+    _machine_option("ridge", PositiveOrAuto()),
+    _machine_option("lam", PositiveOrAuto(), flag="--lambda"),
+    _machine_option(
+        "approximation",
+        Name("approximation", ["none", "rectangle", "subset", "nystrom", "falkon", "bagging"]),
+    ),
+    _machine_option("centres", POSITIVE_COUNT),
+    _machine_option("centres_by", Name("selection", ["random", "kmeans++", "leverage", "ic"])),
 )
 multiclass = click.option(
     "--multiclass",
     type=Multiclass(),
-    default="ava",
-    show_default=True,
+    default=None,
     metavar="CODE",
     help=f"How more than two classes are dealt to binary machines: {', '.join(CODES)}, the file of "
     f"a code matrix (a row a class, entries 1, -1, 0), or one machine over all classes: "
-    f"{', '.join(SINGLE_MACHINES)}.",
+    f"{', '.join(SINGLE_MACHINES)}.  [default: ava, for least squares ova]",
 )
 decoding = click.option(
     "--decoding",

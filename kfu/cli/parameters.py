@@ -169,6 +169,17 @@ class MachineName(Name):
         return ": -m is --machine; the cache is set with --cache-mib" if word.isdigit() else ""
 
 
+class PositiveOrAuto(Number):
+    """A number > 0, or the word auto."""
+
+    def __init__(self) -> None:
+        super().__init__(0, strict=True)
+        self.name = "number|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == "auto" else super().convert(value, param, ctx)
+
+
 class Multiclass(click.ParamType):
     """A code of kfu.multiclass, a single-machine formulation, or the path of a code matrix."""
 

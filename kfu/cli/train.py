@@ -50,7 +50,10 @@ DATA_SUFFIXES = frozenset(
     | {".npz", ".tr", ".train", ".t", ".test"}
 )
 # What only some machines find, in the order of the summary.
-FOUND_FIGURES = ("margin", "epsilon", "n_pairs", "dims", "loo_error")
+FOUND_FIGURES = (
+    *("margin", "epsilon", "n_pairs", "dims", "ridge", "lambda", "centres", "trace_portion"),
+    *("loo_error", "loo_mse", "gcv", "degrees_of_freedom"),
+)
 STATUS_TEXT = {
     "converged": "converged",
     "max_iterations": "stopped at --max-iterations before convergence",

@@ -12,6 +12,7 @@ from kfu.estimators.baselines import (
     NadarayaWatson,
     ParzenClassifier,
 )
+from kfu.estimators.least_squares import RLS, RLSC
 from kfu.estimators.novelty import OneClassSVM
 from kfu.estimators.nu_svc import NuSVC
 from kfu.estimators.ranking import RankSVM
@@ -19,6 +20,8 @@ from kfu.estimators.regression import SVR, NuSVR
 from kfu.estimators.svc import SVC
 
 __all__ = [
+    "RLS",
+    "RLSC",
     "SVC",
     "SVR",
     "KernelCentroid",

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from kfu.model import Model
 
 
+INFINITY = float("inf")
+
+
 @dataclass(frozen=True)
 class Option:
     """A setting that only some machines have. `check` returns the value or raises SettingsError."""
@@ -70,11 +73,13 @@ def _choice(*allowed: str) -> Callable[[str, Any], str]:
     return check
 
 
+def _positive_or_auto(name: str, value: Any) -> Any:
+    return value if value is None or value == "auto" else _number(0.0, INFINITY)(name, value)
+
+
 def _anything(name: str, value: Any) -> Any:
     return value
 
-
-INFINITY = float("inf")
 
 OPTIONS: dict[str, Option] = {
     "nu": Option(
@@ -119,6 +124,28 @@ OPTIONS: dict[str, Option] = {
         "Choose the dimension by the mean hinge loss plus this times dimension / rows, instead of "
         "cross-validation.",
     ),
+    "ridge": Option(
+        None,
+        _positive_or_auto,
+        "The regularisation as the product of lambda and the number of "
+        "rows, or auto: chosen by exact leave-one-out.",
+    ),
+    "lam": Option(None, _positive_or_auto, "The regularisation lambda, or auto."),
+    "approximation": Option(
+        "none",
+        _choice("none", "rectangle", "subset", "nystrom", "falkon", "bagging"),
+        "Low rank in place of the full kernel matrix.",
+    ),
+    "centres": Option(
+        None,
+        lambda name, v: v if v is None else _count(1)(name, v),
+        "Centres of an approximation (rows of a bag); 1000 without it.",
+    ),
+    "centres_by": Option(
+        "random",
+        _choice("random", "kmeans++", "leverage", "ic"),
+        "How centres are chosen from the rows.",
+    ),
     "prior": Option(
         "data",
         _choice("data", "equal"),
@@ -140,6 +167,7 @@ class Machine:
     takes_codes: bool = False  # binary machines under any multiclass code
     needs_labels: bool = True
     default_bias: str = "free"
+    default_code: str = "ava"
 
     @property
     def kind(self) -> str:
@@ -166,6 +194,8 @@ def _coded(name: str, summary: str, *options: str, **facts: Any) -> Machine:
     trainer = "kfu.machines.coded:train_coded"
     return Machine(name, summary, trainer, options, takes_codes=True, **facts)
 
+
+LEAST_SQUARES = ("ridge", "lam", "approximation", "centres", "centres_by")
 
 MACHINES: dict[str, Machine] = {
     machine.name: machine
@@ -201,6 +231,24 @@ MACHINES: dict[str, Machine] = {
             "kfu.machines.ranking:train_rank",
             ("graph",),
             takes_bias=False,
+        ),
+        Machine(
+            "rls",
+            "regularised least squares regression",
+            "kfu.machines.least_squares:train_rls",
+            LEAST_SQUARES,
+            takes_cost=False,
+            default_bias="none",
+        ),
+        Machine(
+            "rlsc",
+            "regularised least squares classification",
+            "kfu.machines.least_squares:train_rlsc",
+            LEAST_SQUARES,
+            takes_cost=False,
+            takes_codes=True,
+            default_bias="none",
+            default_code="ova",
         ),
         Machine(
             "kpm",

@@ -21,7 +21,7 @@ from kfu.multiclass import check_decoding, decoding_name, default_decoding, ova_
 from kfu.solvers import SolverSettings
 from kfu.solvers.dual import ProgressCallback
 
-LOSSES = {"svc": "hinge", "svc2": "square", "nu-svc": "hinge", "kpm": "hinge"}
+LOSSES = {"svc2": "square", "rlsc": "square"}  # the others have the hinge loss
 
 
 def train(
@@ -34,7 +34,7 @@ def train(
     class_weight: Mapping[Any, float] | str | None = None,
     sample_weight: np.ndarray | None = None,
     bias: bool | str | None = None,
-    multiclass: Any = "ava",
+    multiclass: Any = None,
     decoding: str | None = None,
     qid: np.ndarray | None = None,
     seed: int = 0,
@@ -118,7 +118,7 @@ def prepare(
     class_weight: Mapping[Any, float] | str | None = None,
     sample_weight: np.ndarray | None = None,
     bias: bool | str | None = None,
-    multiclass: Any = "ava",
+    multiclass: Any = None,
     decoding: str | None = None,
     qid: np.ndarray | None = None,
     seed: int = 0,
@@ -194,6 +194,8 @@ def _checked_bias(bias: bool | str | None, machine: Machine) -> str:
 
 def _choose_code(task: TrainingTask, multiclass: Any, decoding: str | None) -> None:
     """Sets: code, code_name, decoding of the task."""
+    if multiclass is None:
+        multiclass = task.machine.default_code
     n_classes = len(task.classes)
     name = multiclass.strip().lower() if isinstance(multiclass, str) else None
     if name in SINGLE_MACHINES:
