@@ -1,0 +1,242 @@
+"""The plan of kfu.engine.local on a dask cluster: processes of this machine, or a scheduler.
+
+Every item is one task, every merge another. A task that raises is run again up to RETRIES times;
+one whose worker dies runs elsewhere, as do the tasks whose results died with it (shared values are
+tasks too, so nothing lives on one worker only). Merges go before items that have not begun, which
+bounds the results held at a time. Errors in the data or the settings end the run with the same
+message as on one machine.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+from uuid import uuid4
+
+from kfu._version import __version__
+from kfu.engine.local import Progress
+from kfu.errors import DataError, KfuError, SettingsError
+
+RETRIES = 3
+CONNECT_SECONDS = 15
+FEW_WORKERS_SECONDS = 60
+FAULTS: dict[str, type[KfuError]] = {"data": DataError, "settings": SettingsError}
+
+
+class PartitionError(Exception):
+    """A KfuError on its way from a worker: plain arguments, so that it survives pickling."""
+
+    def __init__(self, kind: str, fields: tuple[Any, ...], host: str) -> None:
+        super().__init__(kind, fields, host)
+        self.kind, self.fields, self.host = kind, fields, host
+
+    def error(self) -> KfuError:
+        if self.kind == "data":
+            source, line, found, remedy = self.fields
+            if found == "no such file":
+                remedy = f"worker {self.host} has to see the file under this path"
+            return DataError(source, line, found, remedy)
+        return FAULTS[self.kind](*self.fields)
+
+
+def _guarded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """function(*arguments) with the library's errors made fit to travel."""
+    try:
+        return function(*arguments)
+    except DataError as error:
+        fields = (error.source, error.line, error.found, error.remedy)
+        raise PartitionError("data", fields, socket.gethostname()) from None
+    except SettingsError as error:
+        raise PartitionError("settings", (str(error),), socket.gethostname()) from None
+
+
+def _version_here() -> str:
+    return __version__
+
+
+class DaskEngine:
+    """workers processes of one thread each on this machine (0: one for every processor), or the
+    workers of the cluster whose scheduler is at an address such as tcp://host:8786.
+
+    memory_limit: of a local worker, as dask writes it ("4GiB", "auto").
+    """
+
+    name = "dask"
+
+    def __init__(
+        self,
+        workers: int = 0,
+        progress: Progress | None = None,
+        *,
+        scheduler: str | None = None,
+        memory_limit: str = "auto",
+        retries: int = RETRIES,
+    ) -> None:
+        try:
+            import distributed
+        except ImportError:
+            raise SettingsError(
+                "the engine dask needs the packages dask and distributed; "
+                "install them with: pip install 'kfu[dask]'"
+            ) from None
+        if scheduler is not None and workers:
+            raise SettingsError("the cluster of a scheduler has its own workers; give one of both")
+        self._distributed = distributed
+        self.workers = workers or len(os.sched_getaffinity(0))
+        self.progress = progress
+        self.scheduler = scheduler
+        self.memory_limit = memory_limit
+        self.retries = retries
+        self.client: Any = None
+        self._cluster: Any = None
+
+    def __enter__(self) -> DaskEngine:
+        if self.scheduler is None:
+            self._cluster = self._distributed.LocalCluster(
+                n_workers=self.workers,
+                threads_per_worker=1,
+                processes=True,
+                memory_limit=self.memory_limit,
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+            )
+            self.client = self._distributed.Client(self._cluster)
+            return self
+        try:
+            self.client = self._distributed.Client(
+                self.scheduler, timeout=CONNECT_SECONDS, set_as_default=False
+            )
+            self.client.wait_for_workers(1, timeout=FEW_WORKERS_SECONDS)
+        except (OSError, TimeoutError, ValueError) as error:
+            self._close()
+            raise SettingsError(
+                f"no workers at scheduler {self.scheduler} ({error}); "
+                "start `dask scheduler` and `dask worker`, or check the address"
+            ) from None
+        try:
+            self._check_workers()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def _check_workers(self) -> None:
+        """Every worker has this kfu."""
+        try:
+            versions = self.client.run(_version_here)
+        except Exception as error:
+            raise SettingsError(
+                f"a worker of {self.scheduler} cannot use kfu ({error}); install it there"
+            ) from None
+        self.workers = len(versions)
+        for address, version in versions.items():
+            if version != __version__:
+                raise SettingsError(
+                    f"worker {address} has kfu {version}, this is {__version__}; "
+                    "install the same version everywhere"
+                )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self.client is not None:
+            self.client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+        self.client = self._cluster = None
+
+    def share(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self._submit(function, *arguments, priority=2)
+
+    def fetch(self, handle: Any) -> Any:
+        return self._watched(handle.result)
+
+    def map(
+        self, stage: str, function: Callable[..., Any], items: Sequence[Any], *shared: Any
+    ) -> list[Any]:
+        futures = [self._submit(function, item, *shared) for item in items]
+        places = {future.key: k for k, future in enumerate(futures)}
+        results: list[Any] = [None] * len(items)
+
+        def collect() -> None:
+            done = self._distributed.as_completed(futures, with_results=True)
+            for count, (future, result) in enumerate(done, 1):
+                results[places[future.key]] = result
+                self._tell(stage, count, len(items))
+
+        self._watched(collect, futures)
+        return results
+
+    def reduce(
+        self,
+        stage: str,
+        function: Callable[..., Any],
+        merge: Callable[..., Any],
+        items: Sequence[Any],
+        *shared: Any,
+    ) -> Any:
+        leaves = [self._submit(function, item, *shared) for item in items]
+        level = leaves
+        while len(level) > 1:
+            pairs = zip(level[::2], level[1::2], strict=False)
+            merged = [self._submit(merge, a, b, *shared, priority=1) for a, b in pairs]
+            level = merged + level[len(level) - len(level) % 2 :]
+        root = level[0]
+        # Only the root is held from here on: a result is dropped once it is merged.
+        waiting = self._distributed.as_completed(leaves)
+        total = len(leaves)
+        del leaves, level
+
+        def follow() -> None:
+            for count, future in enumerate(waiting, 1):
+                if future.status in ("error", "cancelled"):
+                    future.result()
+                del future
+                self._tell(stage, count, total)
+            self._distributed.wait(root)
+
+        self._watched(follow, [root])
+        return root
+
+    def _submit(self, function: Callable[..., Any], *arguments: Any, priority: int = 0) -> Any:
+        name = getattr(function, "__name__", "task").strip("_")
+        return self.client.submit(
+            _guarded,
+            function,
+            *arguments,
+            key=f"{name}-{uuid4().hex}",
+            retries=self.retries,
+            priority=priority,
+            pure=False,
+        )
+
+    def _watched(self, wait: Callable[[], Any], futures: Sequence[Any] = ()) -> Any:
+        """wait() with errors of workers turned into messages, and what is left cancelled."""
+        try:
+            return wait()
+        except PartitionError as fault:
+            self.client.cancel(list(futures), force=True)
+            raise fault.error() from None
+        except self._distributed.KilledWorker as error:
+            self.client.cancel(list(futures), force=True)
+            raise SettingsError(
+                f"workers died again and again on the same task ({error.task}), most likely for "
+                "want of memory; give them more, or take fewer centres or smaller partitions"
+            ) from None
+        except BaseException:
+            self.client.cancel(list(futures), force=True)
+            raise
+
+    def _tell(self, stage: str, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(stage, done, total)

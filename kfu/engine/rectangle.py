@@ -1,0 +1,417 @@
+"""`rectangle` over partitions: rows that no single memory, and no single machine, has to hold.
+
+    (K_mℓ W K_ℓm + ridge K_mm) c = K_mℓ W Y                       (Rifkin 2002, section 3.7.2)
+
+The sums over rows are sums over partitions: each worker adds up what it reads
+(kfu.least_squares.normal_equations), and the sums are merged in a fixed tree. Passes over files:
+
+survey    rows, columns and classes of each partition
+centres   the rows drawn as centres are fetched
+sums      the normal equations; m² numbers travel for each partition, whatever its rows
+loo       only to choose among several ridges: squares of the leave-one-out residuals
+
+Centres are drawn by their row numbers over all files, as kfu.least_squares.centres draws them in
+memory, and so depend on the seed only; where rows have weights, also on the partitions. Selections
+other than `random` see a random sample of SAMPLE_PER_CENTRE · m rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kfu.engine import rectangle_tasks as tasks
+from kfu.engine.dask_engine import DaskEngine
+from kfu.engine.local import Engine, LocalEngine, Progress
+from kfu.engine.partitions import PARTITION_BYTES, Partition, Paths, ReadSettings, plan
+from kfu.engine.survey import (
+    TARGETS,
+    Survey,
+    label_text,
+    layout_of,
+    smallest_keys,
+    survey_partition,
+    union_of,
+)
+from kfu.errors import DataError, SettingsError
+from kfu.kernel_registry import nearest
+from kfu.kernels import KernelSpec
+from kfu.least_squares.centres import SELECTIONS, choose_centres
+from kfu.least_squares.low_rank_fit import checked_ridges
+
+SAMPLE_PER_CENTRE = 20
+LEAST_SAMPLE = 2000
+
+
+def _local(workers: int, progress: Progress | None, scheduler: str | None) -> Engine:
+    if scheduler is not None:
+        raise SettingsError("a scheduler is for the engine dask")
+    return LocalEngine(workers, progress)
+
+
+def _dask(workers: int, progress: Progress | None, scheduler: str | None) -> Engine:
+    return DaskEngine(workers, progress, scheduler=scheduler)
+
+
+ENGINES: dict[str, Callable[[int, Progress | None, str | None], Engine]] = {
+    "local": _local,
+    "dask": _dask,
+}
+
+
+class PartitionedFit(NamedTuple):
+    """f_k(x) = Σ_j coef[j, k] K(centres[j], x) + bias[k]; classes None for numbers.
+
+    info: figures of kfu.least_squares.rectangle, and `engine`, `workers`, `files`, `partitions`,
+    `bytes_read` (in one pass), `n_features`, `kernel` (resolved), `zero_based`, `seconds` by pass
+    and `task_seconds` by phase summed over tasks.
+    """
+
+    centres: Any
+    coef: np.ndarray
+    bias: np.ndarray
+    classes: np.ndarray | None
+    info: dict[str, Any]
+
+
+def train_rectangle_partitioned(
+    paths: Paths,
+    *,
+    kernel: KernelSpec,
+    ridge: float | Sequence[float],
+    n_centres: int,
+    selection: str = "random",
+    seed: int = 0,
+    targets: str = "classes",
+    classes: Sequence[Any] | None = None,
+    code: Any = None,
+    class_weight: Mapping[Any, float] | None = None,
+    bias: bool = False,
+    engine: str | Engine = "local",
+    scheduler: str | None = None,
+    workers: int = 0,
+    precision: str = "float64",
+    form: str = "auto",
+    scaler: Any = None,
+    block_rows: int = 0,
+    partition_bytes: int = PARTITION_BYTES,
+    loo: bool = False,
+    progress: Progress | None = None,
+    **reading: Any,
+) -> PartitionedFit:
+    """Fit the rows of all files; `paths` are files or patterns.
+
+    ridge: λℓ, or several of which the one with the least leave-one-out square is taken.
+    targets: `classes` makes columns ±1 (one column for two classes, the second positive, else one
+        for each class against the rest), or what `code` (classes, t) says; `numbers` takes labels.
+    classes: in their order; otherwise the labels that occur, sorted. class_weight: by label.
+    scaler: a fitted kfu.scale.Scaler, applied to every block and to the centres.
+    engine: a key of ENGINES, or an engine that has been entered (which brings its own workers and
+        progress). scheduler: address for `dask`. workers: 0 takes every processor.
+    block_rows: rows whose kernel values are held at a time (0: by the number of centres).
+    reading: fields of ReadSettings (format, zero_based, label_column, header, n_features, dense,
+        dtype).
+    progress(stage, done, total): called for each partition.
+
+    The result does not depend on the engine or the number of workers, and on `block_rows` and
+    `partition_bytes` in the last bits only. A gamma rule that looks at values (scale, median) sees
+    the sample that the centres are selected from.
+    """
+    known = [f.name for f in fields(ReadSettings)]
+    for name in reading:
+        if name not in known:
+            raise SettingsError(f"unknown option {name!r}; {nearest(name, known)}")
+    wanted = Wanted(
+        kernel,
+        checked_ridges(ridge),
+        n_centres,
+        selection,
+        seed,
+        targets,
+        None if classes is None else _class_array(classes),
+        None if code is None else np.atleast_2d(np.asarray(code, dtype=np.float64)),
+        class_weight,
+        bias,
+        precision,
+        form,
+        scaler,
+        block_rows,
+        loo,
+    )
+    settings = ReadSettings(**reading)
+    partitions = plan(paths, settings, partition_bytes)
+    if isinstance(engine, str):
+        if engine not in ENGINES:
+            raise SettingsError(f"unknown engine {engine!r}; choose one of {', '.join(ENGINES)}")
+        context: Any = ENGINES[engine](workers, progress, scheduler)
+    else:
+        context = nullcontext(engine)
+    with context as entered:
+        return _Run(entered, partitions, settings, wanted).fit()
+
+
+def _class_array(classes: Sequence[Any]) -> np.ndarray:
+    """Classes in the order given, as numbers when all of them are."""
+    try:
+        values = np.asarray([float(value) for value in classes], dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.asarray([label_text(value) for value in classes], dtype=str)
+    if len(np.unique(values)) != len(values):
+        raise SettingsError("a class is listed twice")
+    return values
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The settings of a fit, checked."""
+
+    kernel: KernelSpec
+    ridges: list[float]
+    m: int
+    selection: str
+    seed: int
+    targets: str
+    classes: np.ndarray | None
+    code: np.ndarray | None
+    class_weight: Mapping[Any, float] | None
+    bias: bool
+    precision: str
+    form: str
+    scaler: Any
+    block_rows: int
+    loo: bool
+
+    def __post_init__(self) -> None:
+        if self.kernel.is_precomputed:
+            raise SettingsError("a precomputed kernel cannot be partitioned; train in memory")
+        if self.m < 1:
+            raise SettingsError(f"{self.m} centres; at least one is needed")
+        if self.block_rows < 0:
+            raise SettingsError(f"block_rows must not be negative, not {self.block_rows}")
+        if self.selection not in SELECTIONS:
+            hint = nearest(self.selection, list(SELECTIONS))
+            raise SettingsError(f"unknown selection of centres {self.selection!r}; {hint}")
+        if self.targets not in TARGETS:
+            raise SettingsError(f"targets are {' or '.join(TARGETS)}, not {self.targets!r}")
+        if self.targets == "numbers":
+            for name in ("classes", "code", "class_weight"):
+                if getattr(self, name) is not None:
+                    raise SettingsError(f"{name} is for classes, the targets are numbers")
+
+
+@dataclass
+class _Run:
+    """One fit: the passes over the partitions, in their order."""
+
+    engine: Engine
+    partitions: list[Partition]
+    settings: ReadSettings
+    wanted: Wanted
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def fit(self) -> PartitionedFit:
+        wanted, engine = self.wanted, self.engine
+        surveys = self._timed("survey", self._survey)
+        layout = layout_of(self.partitions, surveys, self.settings)
+        classes = self._classes(surveys)
+        code = self._code(classes)
+        centres, kernel, figures = self._timed("centres", lambda: self._centres(surveys, layout))
+        job = tasks.Job(
+            layout,
+            kernel,
+            classes,
+            code,
+            self._class_weight(classes),
+            wanted.scaler,
+            wanted.block_rows,
+            wanted.ridges,
+            wanted.bias,
+        )
+        job_there = engine.share(_itself, job)
+        start = engine.share(tasks.blank, centres, job_there, wanted.precision, wanted.form)
+        inhabited = [p for p, s in zip(self.partitions, surveys, strict=True) if s.rows]
+        total = self._timed(
+            "sums",
+            lambda: engine.reduce(
+                "sums", tasks.sum_partition, tasks.merge_sums, inhabited, start, job_there
+            ),
+        )
+        chosen = 0
+        if wanted.loo or len(wanted.ridges) > 1:
+            squares = self._timed("loo", lambda: self._loo(total, start, job_there, inhabited))
+        part = engine.fetch(total)
+        sums = tasks.joined(part, engine.fetch(start))
+        sums.threads = 0
+        if wanted.loo or len(wanted.ridges) > 1:
+            mean = squares / sums.total
+            chosen = int(np.argmin(mean))
+            figures |= {"ridges": wanted.ridges, "loo_square": mean.tolist()}
+        fits = self._timed("solve", lambda: sums.solve([wanted.ridges[chosen]], bias=wanted.bias))
+        assert isinstance(fits, list)
+        fit = fits[0]
+        info = self._info(fit.info, layout, kernel) | figures
+        info["trace_portion"] = sums.trace() / part.diagonal if part.diagonal > 0.0 else 0.0
+        return PartitionedFit(centres, fit.coef, fit.bias, classes, info)
+
+    def _timed(self, name: str, work: Callable[[], Any]) -> Any:
+        begin = time.perf_counter()
+        result = work()
+        self.seconds[name] = time.perf_counter() - begin
+        return result
+
+    def _info(
+        self, info: dict[str, Any], layout: ReadSettings, kernel: KernelSpec
+    ) -> dict[str, Any]:
+        wanted = self.wanted
+        sizes = {p.path: p.size for p in self.partitions}
+        return {
+            **info,
+            "engine": self.engine.name,
+            "workers": self.engine.workers,
+            "files": len(sizes),
+            "partitions": len(self.partitions),
+            "bytes_read": sum(sizes.values()),
+            "n_features": layout.n_features,
+            "zero_based": bool(layout.zero_based),
+            "kernel": kernel.to_dict(),
+            "selection": wanted.selection,
+            "seed": wanted.seed,
+            "task_seconds": info["seconds"],
+            "seconds": dict(self.seconds),
+        }
+
+    # ---- survey ---------------------------------------------------------------------------------
+
+    def _survey(self) -> list[Survey]:
+        w = self.wanted
+        settings, m = self.settings, self._sample_size()
+        return self.engine.map(
+            "survey", survey_partition, self.partitions, settings, w.targets, w.seed, m
+        )
+
+    def _classes(self, surveys: list[Survey]) -> np.ndarray | None:
+        if self.wanted.targets == "numbers":
+            return None
+        found = union_of([s.classes for s in surveys if s.classes is not None])
+        if self.wanted.classes is not None:
+            return self.wanted.classes
+        if len(found) < 2:
+            raise DataError(
+                self.partitions[0].path,
+                None,
+                f"all labels are {label_text(found[0])}, a classifier needs two classes",
+                "add examples of another class, or check which column holds the label",
+            )
+        return found
+
+    def _code(self, classes: np.ndarray | None) -> np.ndarray | None:
+        if classes is None:
+            return None
+        code = self.wanted.code
+        if code is None:
+            if len(classes) == 2:
+                return np.array([[-1.0], [1.0]])
+            return 2.0 * np.eye(len(classes)) - 1.0
+        if code.shape[0] != len(classes):
+            raise SettingsError(f"a code of {code.shape[0]} rows for {len(classes)} classes")
+        return code
+
+    def _class_weight(self, classes: np.ndarray | None) -> np.ndarray | None:
+        given = self.wanted.class_weight
+        if classes is None or not given:
+            return None
+        by_text = {label_text(label): float(value) for label, value in given.items()}
+        texts = [label_text(label) for label in classes]
+        for label, value in by_text.items():
+            if label not in texts:
+                raise SettingsError(f"class weight for {label}, which is no class")
+            if not (np.isfinite(value) and value >= 0.0):
+                raise SettingsError(f"class weight {value:g} of {label}; it must not be negative")
+        return np.array([by_text.get(text, 1.0) for text in texts])
+
+    # ---- centres --------------------------------------------------------------------------------
+
+    def _sample_size(self) -> int:
+        """Rows that the centres are selected from; `random` takes them as they are drawn."""
+        m = self.wanted.m
+        return m if self.wanted.selection == "random" else max(SAMPLE_PER_CENTRE * m, LEAST_SAMPLE)
+
+    def _centres(
+        self, surveys: list[Survey], layout: ReadSettings
+    ) -> tuple[Any, KernelSpec, dict[str, Any]]:
+        wanted = self.wanted
+        rows = self._drawn(surveys)
+        X = self._fetched(rows, surveys, layout)
+        if wanted.scaler is not None:
+            X = wanted.scaler.transform(X)
+        kernel = wanted.kernel.resolve(X)
+        kernel.check_data(X, source=self.partitions[0].path, is_square=False)
+        if wanted.selection == "random":
+            return X, kernel, {}
+        n = sum(s.rows for s in surveys)
+        chosen = choose_centres(
+            wanted.selection,
+            X,
+            kernel,
+            wanted.m,
+            seed=wanted.seed,
+            ridge=wanted.ridges[0] * len(rows) / n,
+        )
+        figures = {"sample": len(rows), "selected": len(chosen.rows)}
+        return X[chosen.rows], kernel, figures
+
+    def _drawn(self, surveys: list[Survey]) -> np.ndarray:
+        """Numbers over all files of the rows drawn, in the order of the draw."""
+        wanted = self.wanted
+        n = sum(s.rows for s in surveys)
+        if all(s.keys is None for s in surveys):
+            if wanted.m > n:
+                raise SettingsError(f"{wanted.m} centres out of {n} rows of positive weight")
+            size = min(self._sample_size(), n)
+            return np.random.default_rng(wanted.seed).choice(n, size, replace=False)
+        size = min(self._sample_size(), n)
+        keys: list[np.ndarray] = []
+        rows: list[np.ndarray] = []
+        start = 0
+        for partition, survey in zip(self.partitions, surveys, strict=True):
+            key, row = survey.keys, survey.drawn
+            if key is None or row is None:
+                key, row = smallest_keys(wanted.seed, partition.index, survey.rows, size)
+            keys.append(key)
+            rows.append(row + start)
+            start += survey.rows
+        order = np.argsort(np.concatenate(keys), kind="stable")[:size]
+        if wanted.m > len(order):
+            raise SettingsError(f"{wanted.m} centres out of {len(order)} rows of positive weight")
+        return np.asarray(np.concatenate(rows)[order])
+
+    def _fetched(self, rows: np.ndarray, surveys: list[Survey], layout: ReadSettings) -> Any:
+        """The rows with these numbers, in this order."""
+        order = np.argsort(rows)
+        ends = np.cumsum([s.rows for s in surveys])
+        parts = np.searchsorted(ends, rows[order], side="right")
+        items = []
+        for k in np.unique(parts):
+            begin = int(ends[k]) - surveys[k].rows
+            items.append((self.partitions[k], rows[order][parts == k] - begin))
+        found = self.engine.map("centres", tasks.chosen_rows, items, layout)
+        X = tasks.stacked(found)
+        place = np.empty(len(rows), dtype=np.int64)
+        place[order] = np.arange(len(rows))
+        return X[place]
+
+    # ---- leave-one-out --------------------------------------------------------------------------
+
+    def _loo(self, total: Any, start: Any, job: Any, partitions: list[Partition]) -> np.ndarray:
+        sums = self.engine.share(tasks.joined, total, start)
+        squares = self.engine.map("loo", tasks.loo_partition, partitions, sums, job)
+        return np.asarray(np.add.reduce(squares, axis=0))
+
+
+def _itself(value: Any) -> Any:
+    return value
