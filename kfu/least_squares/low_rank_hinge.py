@@ -1,0 +1,115 @@
+"""The support vector machine under K̃: hinge loss on the features of m centres.
+
+    min_w,b  ½‖w‖² + Σ_i C_i (1 − y_i (w·φ(x_i) + b))₊,   φ(x) = L⁻¹k_m(x),  K̃ = ΦΦᵀ
+
+is a linear machine over the rows of Φ (n × m numbers, in memory). The linear solver
+(kfu.solvers.linear) gives α with a certified gap for the low-rank problem, w = Φᵀ(y∘α), and the
+machine is Σ c_j K(z_j, x) + b with c = L⁻ᵀw, that is K_mm c = K_mℓ(y∘α) (Rifkin 2002, eq 3.121).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from kfu.errors import DataError, SettingsError
+from kfu.kernels import KernelSpec
+from kfu.least_squares.low_rank_fit import (
+    LowRankFit,
+    checked_rows,
+    checked_targets,
+    checked_weight,
+)
+from kfu.least_squares.memory import require_memory
+from kfu.least_squares.whitening import DTYPES, Whitening, centres_of, points_of, row_blocks
+from kfu.solvers.dual import DualProblem
+from kfu.solvers.linear import solve_linear
+from kfu.solvers.settings import SolverSettings
+
+
+def low_rank_hinge(
+    X: Any,
+    Y: Any,
+    kernel: KernelSpec,
+    rows: Any,
+    cost: float = 1.0,
+    *,
+    weight: Any = None,
+    bias: bool = True,
+    settings: SolverSettings | None = None,
+    precision: str = "float64",
+    block: int = 0,
+) -> LowRankFit:
+    """One machine for each column of Y: +1, −1, or 0 for rows that it does not see.
+
+    C_i = cost · weight_i. `info["machines"]` has the solver's figures for each: status, objective,
+    duality_gap and kkt_gap of the low-rank problem, numbers of support vectors. `fit.ridge` is
+    1/(2 cost), λℓ in the terms of the square loss.
+    """
+    if not (cost > 0.0 and np.isfinite(cost)):
+        raise SettingsError(f"cost is {cost:g}; it has to be a positive number")
+    settings = settings or SolverSettings()
+    n = X.shape[0]
+    Y, weight = checked_targets(Y, n), checked_weight(weight, n)
+    if not np.isin(Y, (-1.0, 0.0, 1.0)).all():
+        found = f"a target of {Y[~np.isin(Y, (-1.0, 0.0, 1.0))][0]:g}"
+        raise DataError("data", None, found, "targets of the hinge loss are +1, −1 or 0")
+    rows = checked_rows(rows, n)
+    begin = time.perf_counter()
+    whitening = Whitening(centres_of(X, rows, kernel), kernel, precision, settings.n_threads)
+    size = float(n) * whitening.rank * np.dtype(DTYPES[precision]).itemsize
+    require_memory(size, f"{whitening.rank} features of {n} rows", "take fewer centres")
+    features = np.empty((n, whitening.rank), dtype=DTYPES[precision])
+    for part in row_blocks(n, len(rows), block):
+        features[part] = whitening.features(points_of(X, part, rows, kernel))
+    seconds = {"features": time.perf_counter() - begin}
+    costs = np.full(n, cost) if weight is None else cost * weight
+    w = np.zeros((whitening.rank, Y.shape[1]))
+    offset = np.zeros(Y.shape[1])
+    machines = []
+    for k in range(Y.shape[1]):
+        w[:, k], offset[k], figures = _machine(features, Y[:, k], costs, bias, settings, k)
+        machines.append(figures)
+    seconds["solve"] = time.perf_counter() - begin - seconds["features"]
+    info = {
+        "method": "low-rank hinge",
+        "n": n,
+        "m": len(rows),
+        "rank": whitening.rank,
+        "cost": cost,
+        "precision": precision,
+        "bytes": size,
+        "machines": machines,
+        "seconds": seconds,
+    }
+    return LowRankFit(rows, whitening.coefficients(w), offset, 0.5 / cost, info)
+
+
+def _machine(
+    features: np.ndarray,
+    y: np.ndarray,
+    costs: np.ndarray,
+    bias: bool,
+    settings: SolverSettings,
+    k: int,
+) -> tuple[np.ndarray, float, dict[str, Any]]:
+    """w, b and the figures of one machine."""
+    seen = np.flatnonzero((y != 0.0) & (costs > 0.0))
+    if len(np.unique(y[seen])) < 2:
+        found = f"machine {k + 1} sees rows of one sign only"
+        raise DataError("data", None, found, "give it rows of both")
+    part = features if len(seen) == len(y) else features[seen]
+    count = len(seen)
+    problem = DualProblem(
+        signs=y[seen],
+        linear=np.full(count, -1.0),
+        lower=np.zeros(count),
+        upper=costs[seen],
+        points=np.arange(count),
+        has_equality=bias,
+    )
+    solution = solve_linear(problem, part, settings)
+    w = part.T.astype(np.float64, copy=False) @ solution.beta
+    return w, solution.bias if bias else 0.0, solution.info.to_dict()

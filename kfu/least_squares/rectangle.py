@@ -1,0 +1,160 @@
+"""`rectangle`: all rows, m centres (Rifkin 2002, section 3.7.2; "subset of regressors" elsewhere).
+
+    (K_mℓ W K_ℓm + ridge K_mm) c = K_mℓ W Y
+
+fits every row with the m functions K(z_j, ·), against the norm of the full space. It is full
+regularised least squares under K̃ = K_ℓm K_mm⁻¹ K_mℓ; with all rows as centres it is that under K.
+The rows pass in blocks (kfu.least_squares.normal_equations), once to fit and once more if the ridge
+is to be chosen by exact leave-one-out outputs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kfu.errors import DataError
+from kfu.kernels import KernelSpec
+from kfu.least_squares.low_rank_fit import (
+    LowRankFit,
+    checked_ridges,
+    checked_rows,
+    checked_targets,
+    checked_weight,
+)
+from kfu.least_squares.normal_equations import NormalEquations
+from kfu.least_squares.whitening import centres_of, diagonal_of, points_of, row_blocks
+
+
+def rectangle(
+    X: Any,
+    Y: Any,
+    kernel: KernelSpec,
+    rows: Any,
+    ridge: float | Sequence[float],
+    *,
+    weight: Any = None,
+    bias: bool = False,
+    precision: str = "float64",
+    form: str = "auto",
+    threads: int = 0,
+    block: int = 0,
+    loo: bool = False,
+) -> LowRankFit:
+    """Fit the rows of X to Y (n, t) with the centres `rows`.
+
+    Of several ridges the one with the least mean square of leave-one-out residuals is taken; `info`
+    then has `loo_square`, the mean for each ridge, as it has with `loo` for a single one. `block`
+    is the number of rows at a time (0: by itself). `trace_portion` is Σ w K̃_ii / Σ w K_ii.
+    """
+    ridges = checked_ridges(ridge)
+    Y, weight = checked_targets(Y, X.shape[0]), checked_weight(weight, X.shape[0])
+    rows = checked_rows(rows, X.shape[0])
+    sums = summed(X, Y, kernel, rows, weight, precision, form, threads, block)
+    chosen, figures = 0, {}
+    if loo or len(ridges) > 1:
+        begin = time.perf_counter()
+        squares = loo_squares(sums, X, Y, rows, ridges, weight, bias=bias, block=block)
+        chosen = int(np.argmin(squares))
+        figures = {"ridges": ridges, "loo_square": squares.tolist()}
+        sums.seconds["leave_one_out"] = time.perf_counter() - begin
+    fits = sums.solve(ridges, bias=bias)
+    assert isinstance(fits, list)
+    fit = fits[chosen]
+    fit.rows = rows
+    fit.info |= figures
+    fit.info["trace_portion"] = portion(sums, X, kernel, weight, threads, block)
+    return fit
+
+
+def summed(
+    X: Any,
+    Y: np.ndarray,
+    kernel: KernelSpec,
+    rows: np.ndarray,
+    weight: np.ndarray | None = None,
+    precision: str = "float64",
+    form: str = "auto",
+    threads: int = 0,
+    block: int = 0,
+) -> NormalEquations:
+    """The normal equations of all rows of X, in blocks."""
+    centres = centres_of(X, rows, kernel)
+    sums = NormalEquations(centres, kernel, Y.shape[1], precision, threads, form=form)
+    for part in row_blocks(X.shape[0], len(rows), block):
+        points = points_of(X, part, rows, kernel)
+        sums.add(points, Y[part], None if weight is None else weight[part])
+    return sums
+
+
+def loo_squares(
+    sums: NormalEquations,
+    X: Any,
+    Y: np.ndarray,
+    rows: np.ndarray,
+    ridges: list[float],
+    weight: np.ndarray | None = None,
+    *,
+    bias: bool = False,
+    block: int = 0,
+) -> np.ndarray:
+    """The weighted mean over rows and outputs of (y − f^(−i))², for each ridge."""
+    kernel = sums.whitening.kernel
+    totals = np.zeros(len(ridges))
+    for part in row_blocks(X.shape[0], len(rows), block):
+        w = None if weight is None else weight[part]
+        points = points_of(X, part, rows, kernel)
+        residual = Y[part] - sums.loo_pass(points, Y[part], ridges, w, bias=bias)
+        squares = np.square(residual).mean(axis=2)
+        totals += squares.sum(axis=1) if w is None else squares @ w
+    return np.asarray(totals / sums.total)
+
+
+def portion(
+    sums: NormalEquations,
+    X: Any,
+    kernel: KernelSpec,
+    weight: np.ndarray | None,
+    threads: int = 0,
+    block: int = 0,
+) -> float:
+    """tr(WK̃)/tr(WK): how much of the points' squared norm the centres span."""
+    total = 0.0
+    for part in row_blocks(X.shape[0], sums.whitening.m, block):
+        diagonal = diagonal_of(X, part, kernel, threads)
+        total += float(diagonal.sum() if weight is None else diagonal @ weight[part])
+    if total <= 0.0:
+        raise DataError("data", None, "K(x, x) is 0 for every row", "choose another kernel")
+    return sums.trace() / total
+
+
+def trace_portion(
+    X: Any,
+    kernel: KernelSpec,
+    rows: Any,
+    *,
+    weight: Any = None,
+    precision: str = "float64",
+    threads: int = 0,
+    block: int = 0,
+) -> float:
+    """tr(WK̃)/tr(WK) of the centres `rows`, without a fit: Σ w ‖φ(x)‖² over Σ w K(x, x)."""
+    rows = checked_rows(rows, X.shape[0])
+    weight = checked_weight(weight, X.shape[0])
+    from kfu.least_squares.whitening import Whitening
+
+    whitening = Whitening(centres_of(X, rows, kernel), kernel, precision, threads)
+    spanned = total = 0.0
+    for part in row_blocks(X.shape[0], len(rows), block):
+        features = whitening.features(points_of(X, part, rows, kernel))
+        squares = np.einsum("ij,ij->i", features, features, dtype=np.float64)
+        diagonal = diagonal_of(X, part, kernel, threads)
+        w = np.ones(len(squares)) if weight is None else weight[part]
+        spanned += float(squares @ w)
+        total += float(diagonal @ w)
+    if total <= 0.0:
+        raise DataError("data", None, "K(x, x) is 0 for every row", "choose another kernel")
+    return spanned / total
