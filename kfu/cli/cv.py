@@ -302,12 +302,13 @@ def comparison(
     differences = np.array(
         [a.scores[score] - b.scores[score] for a, b in zip(found.folds, rival.folds, strict=True)]
     )
+    differences = differences[np.isfinite(differences)]  # folds with nothing to judge
     content: dict[str, Any] = {
         "file": path,
         "score": score,
         "mean": rival.mean(score),
         "std": rival.std(score),
-        "difference": float(differences.mean()),
+        "difference": float(differences.mean()) if differences.size else None,
     }
     if len(differences) > 1:
         n_test = float(np.mean([fold.info["n_test"] for fold in found.folds]))

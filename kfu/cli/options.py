@@ -34,7 +34,7 @@ from kfu.cli.parameters import (
 from kfu.io import FORMATS
 from kfu.kernels import ALIASES as KERNEL_ALIASES
 from kfu.kernels import KERNELS
-from kfu.machines import MACHINES, OPTIONS
+from kfu.machines import MACHINES, OPTIONS, option_word
 from kfu.machines.probability import METHODS, OUTPUTS
 from kfu.machines.single_machine import SINGLE_MACHINES
 from kfu.multiclass import CODES, DECODINGS
@@ -180,14 +180,12 @@ regularised_bias = click.option(
 )
 
 
-def _machine_option(
-    name: str, type_: Any, metavar: str | None = None, flag: str | None = None
-) -> Decorator[Any]:
+def _machine_option(name: str, type_: Any, metavar: str | None = None) -> Decorator[Any]:
     option = OPTIONS[name]
     owners = [machine.name for machine in MACHINES.values() if name in machine.options]
     shown = f"  [default: {option.default}]" if option.default is not None else ""
     return click.option(
-        flag or "--" + name.replace("_", "-"),
+        "--" + option_word(name),
         name,
         type=type_,
         default=None,
@@ -207,7 +205,7 @@ machine_options = grouped(
     _machine_option("dim_penalty", NON_NEGATIVE),
     _machine_option("prior", Name("prior", ["data", "equal"])),
     _machine_option("ridge", PositiveOrAuto()),
-    _machine_option("lam", PositiveOrAuto(), flag="--lambda"),
+    _machine_option("lam", PositiveOrAuto()),
     _machine_option(
         "approximation",
         Name("approximation", ["none", "rectangle", "subset", "nystrom", "falkon", "bagging"]),

@@ -36,7 +36,7 @@ from kfu.diagnostics import (
 from kfu.errors import ConvergenceWarning, SettingsError
 from kfu.kernels import suggest_gamma
 from kfu.machine_kinds import CLASSIFIER
-from kfu.machines import MACHINES, Checkpoint
+from kfu.machines import MACHINES, Checkpoint, option_word
 from kfu.machines import train as train_machine
 from kfu.model import Model
 from kfu.multiclass import code_distance
@@ -325,7 +325,8 @@ def machine_settings(opts: dict[str, Any]) -> dict[str, Any]:
         found["cost"] = "inf" if np.isinf(opts["cost"]) else opts["cost"]
     if opts["regularised_bias"]:
         found["regularised_bias"] = True
-    found.update({name: opts[name] for name in machine.options if opts[name] is not None})
+    words = {name: option_word(name).replace("-", "_") for name in machine.options}
+    found.update({words[name]: opts[name] for name in words if opts[name] is not None})
     return found
 
 

@@ -16,7 +16,7 @@ from kfu.diagnostics import looks_like_regression
 from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
 from kfu.machine_kinds import CLASSIFIER, RANKER
-from kfu.machines import MACHINES, OPTIONS
+from kfu.machines import MACHINES, OPTIONS, option_word
 from kfu.machines.single_machine import SINGLE_MACHINES
 from kfu.scale import Scaler
 from kfu.solvers import SolverSettings
@@ -66,7 +66,7 @@ def machine_options(opts: dict[str, Any], is_given: Callable[[str], bool]) -> di
         if name not in machine.options:
             owners = ", ".join(m.name for m in MACHINES.values() if name in m.options)
             raise SettingsError(
-                f"--{name.replace('_', '-')} is for the machines {owners}, not for "
+                f"--{option_word(name)} is for the machines {owners}, not for "
                 f"{machine.name}; leave it out"
             )
     if is_given("cost") and not machine.takes_cost:

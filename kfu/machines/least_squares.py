@@ -257,7 +257,7 @@ class LeastSquares:
             bias=bias,
             code=task.code if task.code is not None else np.zeros((0, 1)),
             decoding=task.decoding if is_classifier else "votes",
-            settings={**task.described(), "ridge": self.facts["ridge"]},
+            settings=task.described(),
             info=info,
             n_support=np.bincount(task.labels[support], minlength=len(task.classes))
             if task.labels is not None

@@ -30,6 +30,7 @@ class Option:
     default: Any
     check: Callable[[str, Any], Any]
     help: str
+    word: str = ""  # on the command line, where it is not the name
 
 
 def _number(low: float, high: float, includes: str = "neither") -> Callable[[str, Any], float]:
@@ -130,7 +131,7 @@ OPTIONS: dict[str, Option] = {
         "The regularisation as the product of lambda and the number of "
         "rows, or auto: chosen by exact leave-one-out.",
     ),
-    "lam": Option(None, _positive_or_auto, "The regularisation lambda, or auto."),
+    "lam": Option(None, _positive_or_auto, "The regularisation lambda, or auto.", "lambda"),
     "approximation": Option(
         "none",
         _choice("none", "rectangle", "subset", "nystrom", "falkon", "bagging"),
@@ -152,6 +153,11 @@ OPTIONS: dict[str, Option] = {
         "Weight of the classes in a Parzen classifier: their share of the data, or equal.",
     ),
 }
+
+
+def option_word(name: str) -> str:
+    """An option's word on the command line, without the dashes."""
+    return OPTIONS[name].word or name.replace("_", "-")
 
 
 @dataclass(frozen=True)

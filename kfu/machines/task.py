@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from kfu.errors import SettingsError
 from kfu.kernels import KernelForm, KernelSpec, LeafPart
 from kfu.machines.checkpoint import Checkpoint
-from kfu.machines.registry import Machine
+from kfu.machines.registry import Machine, option_word
 from kfu.model import Model
 from kfu.solvers import DualProblem, Solution, SolverSettings
 from kfu.solvers.dual import Progress, ProgressCallback, make_store, solve
@@ -135,8 +135,11 @@ class TrainingTask:
         weight = self.class_weight
         if isinstance(weight, Mapping):
             weight = {str(label): float(value) for label, value in weight.items()}
-        facts: dict[str, Any] = {"bias": self.bias, "class_weight": weight, **self.options}
-        facts.pop("margins", None)  # an array; its presence is said elsewhere
+        facts: dict[str, Any] = {"bias": self.bias, "class_weight": weight}
+        # By their words, as a config file would hold them; margins are an array.
+        for name, value in self.options.items():
+            if name != "margins":
+                facts[option_word(name).replace("-", "_")] = value
         if self.machine.takes_cost:
             facts["cost"] = self.cost
         if self.code is not None and self.code.shape[1] > 1:
