@@ -124,14 +124,16 @@ def code_loo_bound(
     signs = code.astype(np.float64)
     own = signs[labels]
     possible = np.zeros(len(labels), dtype=bool)
-    ends = loo_interval(fitted, np.where(own != 0, coef, 0.0), diagonal)
-    own_losses = [loss(own * f) for f in ends]
-    for rival, row in enumerate(signs):
-        differences = [mine - loss(row * f) for mine, f in zip(own_losses, ends, strict=True)]
-        worst = np.maximum(*differences)
-        total = worst.sum(axis=1)
-        slack = ROUNDING * (1.0 + np.abs(worst).sum(axis=1))
-        possible |= (total >= -slack) & (labels != rival)
+    low, high = loo_interval(fitted, np.where(own != 0, coef, 0.0), diagonal)
+    slack = ROUNDING * (1.0 + np.abs(low) + np.abs(high))  # a sign may hang on the last bit
+    ends = low - slack, high + slack
+    with np.errstate(over="ignore", invalid="ignore"):  # e^(-z); what is not below 0 is possible
+        own_losses = [loss(own * f) for f in ends]
+        for rival, row in enumerate(signs):
+            differences = [mine - loss(row * f) for mine, f in zip(own_losses, ends, strict=True)]
+            worst = np.where(row == own, 0.0, np.maximum(*differences))
+            ahead = worst.sum(axis=1) < -ROUNDING * (1.0 + np.abs(worst).sum(axis=1))
+            possible |= ~ahead & (labels != rival)
     return possible
 
 

@@ -59,6 +59,7 @@ ROWS_PER_VALUE = 24  # and rows per value of a row of X, for residuals evaluate 
 MOST_REFINEMENTS = 30
 REFINED = 1e-12  # a correction relative to the solution that ends refinement
 STAGNANT = 1e-9  # one that does when it no longer shrinks: rounding of the residuals
+SMALL_RESIDUAL = 1e-16  # relative; a float64 solution above it is refined once
 PROBES = 4  # columns of G refined to tell the error of a float32 diagonal
 LESS_MEMORY = (
     "a low-rank or an iterative method needs none of the matrix, precision float32 half of it"
@@ -176,9 +177,12 @@ class _Run:
         factor = self.factor("float64")
         self.solved = factor.solve(self.right)
         remainder = self.right - factor.product(self.solved)
-        self.solved += factor.solve(remainder)
-        self.note_residual(self.right - factor.product(self.solved))
-        self.info["refinements"] = 1
+        self.note_residual(remainder)
+        self.info["refinements"] = 0
+        if self.info["residual"] > SMALL_RESIDUAL:
+            self.solved += factor.solve(remainder)
+            self.note_residual(self.right - factor.product(self.solved))
+            self.info["refinements"] = 1
         self.tick("solve")
         if loo:
             self.inverse = factor.inverse_diagonal()

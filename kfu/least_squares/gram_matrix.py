@@ -64,6 +64,7 @@ def gram_matrix(
         np.abs(band, out=band)
         sums[begin:end] += band.sum(axis=1)
         sums[end:] += band[:, end - begin :].sum(axis=0)
+        del band  # before the next one is there
     return GramMatrix(values, values.diagonal().astype(np.float64), float(sums.max()))
 
 
@@ -100,6 +101,7 @@ def gram_product(gram: Gram, rows: np.ndarray, C: np.ndarray) -> np.ndarray:
     for begin, end, band in _bands(gram, rows, band_rows(rows.size)):
         out[begin:end] += band @ C[begin:]
         out[end:] += band[:, end - begin :].T @ C[begin:end]
+        del band
     return out
 
 
