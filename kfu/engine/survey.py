@@ -89,7 +89,8 @@ def _not_a_number(path: str, y: np.ndarray) -> DataError:
         try:
             float(label)
         except ValueError:
-            return DataError(path, None, f"the label {label!r} is no number", "fit classes instead")
+            found = f"the label {str(label)!r} is no number"
+            return DataError(path, None, found, "fit classes instead")
     return DataError(path, None, "labels are texts", "fit classes instead")
 
 
