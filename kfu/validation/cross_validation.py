@@ -254,10 +254,11 @@ class _Runner:
         assert self.y is not None
         y = self.y[test]
         weights = None if self.weights is None else self.weights[test]
+        counts = weights is None or bool(np.any(weights > 0))  # else there is nothing to judge
         if model.kind in (CLASSIFIER, NOVELTY):
             known = encode_labels(y, model.classes)
             wrong = known != encode_labels(predicted, model.classes)
-            error = float(np.average(wrong, weights=weights))
+            error = float(np.average(wrong, weights=weights)) if counts else float("nan")
             return {"error": error, "accuracy": 1.0 - error}
         target = y.astype(np.float64)
         if model.kind == RANKER:
@@ -266,6 +267,8 @@ class _Runner:
                 "ndcg": ndcg(predicted, target, qid) if is_graded(self.y) else float("nan"),
                 "pair_error": pair_error(predicted, target, qid),
             }
+        if not counts:
+            return dict.fromkeys(("mse", "mae", "r2"), float("nan"))
         return {
             "mse": mse(target, predicted, weights),
             "mae": mae(target, predicted, weights),

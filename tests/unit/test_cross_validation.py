@@ -172,6 +172,19 @@ def test_a_class_missing_from_a_training_part():
         cross_validate(X, make_folds("loo", N), options={"y": labels})
 
 
+@pytest.mark.parametrize("machine", ["svc", "svr", "centroid"])
+def test_a_fold_of_rows_without_weight_is_not_judged(machine):
+    X, labels = problem()
+    weights = np.ones(N)
+    weights[:3] = 0.0
+    options = {"y": labels, "machine": machine, "sample_weight": weights}
+    found = cross_validate(X, make_folds("loo", N), options=options)
+    name = found.score_names[0]
+    assert np.isnan([fold.scores[name] for fold in found.folds[:3]]).all()
+    kept = [fold.scores[name] for fold in found.folds[3:]]
+    assert found.mean(name) == pytest.approx(np.mean(kept))
+
+
 def test_stopping_after_a_fold():
     X, labels = problem()
     seen = []
