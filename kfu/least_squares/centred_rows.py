@@ -28,6 +28,13 @@ BLOCK_BYTES = 2**24  # of rows or columns written out at a time
 SPARSE_STEP = 40.0  # time of a step of a sparse product of matrices, in dense multiply-adds
 
 
+def _product(matrix: Any, V: np.ndarray) -> np.ndarray:
+    """matrix @ V as C-ordered float64; SciPy is faster with a vector than with a single column."""
+    if V.shape[1] == 1:
+        return np.asarray(matrix @ V[:, 0], dtype=np.float64)[:, None]
+    return np.ascontiguousarray(matrix @ V, dtype=np.float64)
+
+
 class CentredRows:
     """A (n, d) and Z (n, t) of rows of positive weight; X float64 or float32, dense or CSR.
 
@@ -36,6 +43,7 @@ class CentredRows:
 
     def __init__(self, X: Any, Y: np.ndarray, weight: np.ndarray | None, intercept: bool) -> None:
         self.X = X
+        self.transposed = X.T  # a view, made once
         self.n, self.d = X.shape
         self.is_sparse = sp.issparse(X)
         self.intercept = intercept
@@ -73,7 +81,10 @@ class CentredRows:
 
     def outputs(self, V: np.ndarray) -> np.ndarray:
         """(X − 1μᵀ) V, for V (d, t)."""
-        return np.asarray(self.X @ V) - self.mean @ V
+        out = _product(self.X, V)
+        if self.intercept:
+            out -= self.mean @ V
+        return out
 
     def apply(self, V: np.ndarray) -> np.ndarray:
         """A V, for V (d, t)."""
@@ -85,10 +96,10 @@ class CentredRows:
     def adjoint(self, U: np.ndarray) -> np.ndarray:
         """Aᵀ U, for U (n, t)."""
         scaled = self.root[:, None] * U if self.is_weighted else U
-        out = np.asarray(self.X.T @ scaled)
+        out = _product(self.transposed, scaled)
         if self.intercept:
             out -= np.outer(self.mean, scaled.sum(axis=0))
-        return np.ascontiguousarray(out, dtype=np.float64)
+        return out
 
     def feature_squares(self) -> np.ndarray:
         """The diagonal of AᵀA."""

@@ -101,7 +101,7 @@ def solve_linear_rls(
     with blas_threads(min(rows.n, rows.d), threads):
         found, chosen = _found(rows, wish, chosen, may_change=method == "auto")
         solution = _finished(X, targets, rows, kept, found, ridge, dual)
-        residual = _relative_residual(rows, found.v, ridge)
+        residual = _relative_residual(rows, found.v, ridge, targets - solution.fitted, kept)
     solution.info = {
         "method": chosen,
         "ridge": ridge,
@@ -176,8 +176,9 @@ def _finished(
     """Bias, outputs and what was asked for, for all rows of X."""
     bias = rows.target_mean - rows.mean @ found.v
     which = slice(None) if kept is None else kept
-    errors = targets[which] - (rows.outputs(found.v) + rows.target_mean)
-    if found.residual is not None:  # sharper where the fit is near exact
+    if found.residual is None:
+        errors = targets[which] - (rows.outputs(found.v) + rows.target_mean)
+    else:  # sharper where the fit is near exact
         errors = found.residual / rows.root[:, None]
     fitted = targets - errors if kept is None else np.asarray(X @ found.v) + bias
     if kept is not None:
@@ -198,9 +199,11 @@ def _finished(
     return solution
 
 
-def _relative_residual(rows: CentredRows, v: np.ndarray, ridge: float) -> float:
-    """max over targets of ‖(AᵀA + ridge)v − AᵀZ‖/‖AᵀZ‖, from scratch."""
-    right = rows.adjoint(rows.Z)
-    left = rows.adjoint(rows.Z - rows.apply(v)) - ridge * v
-    scale = np.linalg.norm(right, axis=0)
+def _relative_residual(
+    rows: CentredRows, v: np.ndarray, ridge: float, errors: np.ndarray, kept: np.ndarray | None
+) -> float:
+    """max over targets of ‖Aᵀ(Z − Av) − ridge v‖/‖AᵀZ‖, with √W(y − f) for Z − Av."""
+    errors = errors if kept is None else errors[kept]
+    left = rows.adjoint(rows.root[:, None] * errors) - ridge * v
+    scale = np.linalg.norm(rows.adjoint(rows.Z), axis=0)
     return float(np.max(np.linalg.norm(left, axis=0) / np.where(scale > 0.0, scale, 1.0)))
