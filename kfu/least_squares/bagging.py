@@ -17,7 +17,12 @@ import numpy as np
 
 from kfu.errors import SettingsError
 from kfu.kernels import KernelSpec
-from kfu.least_squares.low_rank_fit import LowRankFit, checked_targets, checked_weight
+from kfu.least_squares.low_rank_fit import (
+    LowRankFit,
+    checked_data,
+    checked_targets,
+    checked_weight,
+)
 from kfu.least_squares.subset_methods import subset
 
 
@@ -40,6 +45,7 @@ def bagged(
 
     The rows of the fit are the union of the parts. Rows of weight 0 are in no part.
     """
+    X, kernel = checked_data(X, kernel)
     n = X.shape[0]
     Y, weight = checked_targets(Y, n), checked_weight(weight, n)
     candidates = np.arange(n) if weight is None else np.flatnonzero(weight > 0.0)
@@ -62,7 +68,9 @@ def bagged(
         "precision": "float64",
         "seconds": {"solve": time.perf_counter() - begin},
     }
-    return LowRankFit(rows, total[rows] / len(dealt), offset / len(dealt), float(ridge), info)
+    return LowRankFit(
+        rows, total[rows] / len(dealt), offset / len(dealt), float(ridge), info, kernel
+    )
 
 
 def deal(

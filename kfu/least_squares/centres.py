@@ -33,7 +33,7 @@ from kfu._gram import Gram
 from kfu.errors import SettingsError
 from kfu.kernel_registry import nearest
 from kfu.kernels import KernelSpec
-from kfu.least_squares.low_rank_fit import checked_ridge, checked_weight
+from kfu.least_squares.low_rank_fit import checked_data, checked_ridge, checked_weight
 from kfu.least_squares.memory import require_memory
 from kfu.least_squares.whitening import diagonal_of, row_blocks
 from kfu.solvers.blas_threads import blas_threads
@@ -82,6 +82,7 @@ def choose_centres(
         raise SettingsError(f"unknown selection of centres {selection!r}; {hint}")
     if labels is not None and selection != "random":
         raise SettingsError(f"classes are balanced by the selection random, not by {selection}")
+    X, kernel = checked_data(X, kernel)
     n = X.shape[0]
     weight = checked_weight(weight, n)
     usable = n if weight is None else int(np.count_nonzero(weight))
@@ -157,7 +158,7 @@ def kmeans_plus_plus(
     rng = np.random.default_rng(seed)
     w = np.ones(n) if weight is None else weight
     gram = Gram(X, kernel, "float32", threads)
-    diagonal = diagonal_of(X, slice(0, n), kernel, threads)
+    diagonal = np.asarray(gram.diagonal())
     zero = ZERO_DISTANCE * float(np.abs(diagonal).max())
     D = np.full(n, np.inf)
     first = int(_drawn(rng, w, 1)[0])
@@ -174,6 +175,7 @@ def kmeans_plus_plus(
         drawn = np.minimum(drawn, n - 1)
         keep_if = rng.random(count)
         values = np.asarray(gram.cross(X[drawn]))
+        between = values[drawn]
         before = D[drawn]
         now = before.copy()
         kept = []
@@ -181,7 +183,7 @@ def kmeans_plus_plus(
             if now[j] > 0.0 and keep_if[j] * before[j] < now[j] and len(chosen) < m:
                 kept.append(j)
                 chosen.append(int(drawn[j]))
-                _approach(now, diagonal[drawn], values[drawn][:, [j]], drawn[[j]], zero, diagonal)
+                _approach(now, diagonal[drawn], between[:, [j]], drawn[[j]], zero, diagonal)
                 now[drawn == drawn[j]] = 0.0
         _approach(D, diagonal, values[:, kept], drawn[kept], zero)
     return Centres(np.array(chosen), {"potential": float(w @ D) / start if start > 0.0 else 0.0})
@@ -276,7 +278,7 @@ def incomplete_cholesky(
         8.0 * n * m, f"incomplete Cholesky of {n} rows and {m} centres", "select by kmeans++"
     )
     gram = Gram(X, kernel, "float64", threads)
-    diagonal = diagonal_of(X, slice(0, n), kernel, threads)
+    diagonal = np.asarray(gram.diagonal())
     w = np.ones(n) if weight is None else weight
     D = diagonal.copy()
     R = np.empty((m, n))

@@ -25,14 +25,13 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import blas
 
-from kfu.errors import DataError, SettingsError
+from kfu.errors import SettingsError
 from kfu.kernels import KernelSpec
 from kfu.least_squares.low_rank_fit import (
     LowRankFit,
+    LowRankProblem,
     checked_ridge,
-    checked_rows,
-    checked_targets,
-    checked_weight,
+    low_rank_problem,
 )
 from kfu.least_squares.memory import require_memory
 from kfu.least_squares.normal_equations import NormalEquations
@@ -81,20 +80,19 @@ def falkon(
     if sample is not None and sample < 0:
         raise SettingsError(f"sample is {sample}; it is a number of rows, or 0")
     ridge = checked_ridge(ridge)
-    n = X.shape[0]
-    Y, weight = checked_targets(Y, n), checked_weight(weight, n)
-    rows = checked_rows(rows, n)
-    m = len(rows)
+    problem = low_rank_problem(X, Y, kernel, rows, weight)
+    kernel, rows = problem.kernel, problem.rows
+    n, m = problem.n, len(rows)
     what = f"the preconditioner of {m} centres"
     require_memory(5.0 * 8 * m * m, what, "take fewer centres")
     begin = time.perf_counter()
-    whitening = Whitening(centres_of(X, rows, kernel), kernel, precision, threads)
-    operator = _Operator(X, kernel, rows, whitening, weight, ridge, bias, block, cache_mib)
+    whitening = Whitening(centres_of(problem.X, rows, kernel), kernel, precision, threads)
+    operator = _Operator(problem, whitening, ridge, bias, block, cache_mib)
     with blas_threads(whitening.rank, threads):
         wanted = SAMPLE * m if sample is None else sample
         preconditioner = _preconditioner(operator, wanted, seed)
         prepared = time.perf_counter()
-        g = operator.right_hand_sides(Y)
+        g = operator.right_hand_sides(problem.Y)
         u, iterations, is_done = _conjugate_gradients(
             operator, preconditioner, g, tolerance, max_iterations
         )
@@ -115,7 +113,7 @@ def falkon(
         "is_cached": operator.cache is not None,
         "seconds": {"centres": prepared - begin, "iterations": time.perf_counter() - prepared},
     }
-    return LowRankFit(rows, whitening.coefficients(u), offset, ridge, info)
+    return LowRankFit(rows, whitening.coefficients(u), offset, ridge, info, kernel)
 
 
 class _Operator:
@@ -123,24 +121,20 @@ class _Operator:
 
     def __init__(
         self,
-        X: Any,
-        kernel: KernelSpec,
-        rows: np.ndarray,
+        problem: LowRankProblem,
         whitening: Whitening,
-        weight: np.ndarray | None,
         ridge: float,
         bias: bool,
         block: int,
         cache_mib: float,
     ) -> None:
-        self.X, self.kernel, self.rows, self.whitening = X, kernel, rows, whitening
-        n = X.shape[0]
-        self.weight = np.ones(n) if weight is None else weight
+        self.X, self.kernel, self.rows = problem.X, problem.kernel, problem.rows
+        self.whitening = whitening
+        n = problem.n
+        self.weight = np.ones(n) if problem.weight is None else problem.weight
         self.total = float(self.weight.sum())
-        if self.total <= 0.0:
-            raise DataError("data", None, "no row has a positive weight", "give weights above 0")
         self.ridge, self.bias = ridge, bias
-        self.blocks = list(row_blocks(n, len(rows), block))
+        self.blocks = list(row_blocks(n, len(self.rows), block))
         size = n * whitening.rank * np.dtype(DTYPES[whitening.precision]).itemsize
         self.cache: dict[int, np.ndarray] | None = {} if size <= cache_mib * 2**20 else None
         self.mean = np.zeros(whitening.rank)

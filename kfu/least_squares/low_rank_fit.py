@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from kfu._gram import Gram
+from kfu.data import check_finite
 from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
 
@@ -19,6 +21,7 @@ class LowRankFit:
     """f_k(x) = Σ_j coef[j, k] K(x_rows[j], x) + bias[k].
 
     rows: row numbers of the training data (None where only the centres themselves are known).
+    kernel: as resolved on the training data.
     info: plain figures; see the function that made the fit.
     """
 
@@ -27,19 +30,24 @@ class LowRankFit:
     bias: np.ndarray  # (t,)
     ridge: float
     info: dict[str, Any] = field(default_factory=dict)
+    kernel: KernelSpec | None = None
 
     def decision(
         self,
         X: Any,
         Z: Any,
-        kernel: KernelSpec,
+        kernel: KernelSpec | None = None,
         *,
         precision: str = "float64",
         threads: int = 0,
     ) -> np.ndarray:
         """The outputs (rows of Z, t); X is the training data (for a precomputed kernel the matrix
         of training values, and Z has the columns of X)."""
-        assert self.rows is not None
+        kernel = kernel or self.kernel
+        if self.rows is None or kernel is None:
+            raise SettingsError(
+                "the fit knows its centres as vectors only; multiply by their values"
+            )
         rows = self.rows
         if kernel.is_precomputed:
             return np.asarray(Z[:, rows] @ self.coef + self.bias)
@@ -47,11 +55,57 @@ class LowRankFit:
         return np.asarray(gram.decision(None, self.coef, Z)) + self.bias
 
 
+@dataclass(frozen=True)
+class LowRankProblem:
+    """What a method is asked to fit, checked: X dense or CSR, kernel resolved, Y (n, t)."""
+
+    X: Any
+    Y: np.ndarray
+    kernel: KernelSpec
+    rows: np.ndarray
+    weight: np.ndarray | None
+
+    @property
+    def n(self) -> int:
+        return int(self.X.shape[0])
+
+
+def low_rank_problem(
+    X: Any, Y: Any, kernel: KernelSpec, rows: Any, weight: Any = None
+) -> LowRankProblem:
+    """The problem, or DataError or SettingsError."""
+    X, kernel = checked_data(X, kernel)
+    n = X.shape[0]
+    weight = checked_weight(weight, n)
+    if weight is not None and not (weight > 0.0).any():
+        found = "no row has a positive weight"
+        raise DataError("data", None, found, "give some row a weight above 0")
+    return LowRankProblem(X, checked_targets(Y, n), kernel, checked_rows(rows, n), weight)
+
+
+def checked_data(X: Any, kernel: KernelSpec) -> tuple[Any, KernelSpec]:
+    """X as an array or CSR matrix of finite numbers, and the kernel resolved on it."""
+    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+    values = X.data if sp.issparse(X) else X
+    if X.ndim != 2 or X.shape[0] == 0:
+        found = f"data of shape {X.shape}"
+        raise DataError("data", None, found, "give a matrix of at least one row")
+    if values.dtype.kind not in "biuf":
+        raise DataError("data", None, f"features of type {values.dtype}", "give numbers")
+    check_finite(X, "data")
+    kernel = kernel.resolve(X)
+    kernel.check_data(X, source="data")
+    return X, kernel
+
+
 def checked_ridge(ridge: float) -> float:
     """ridge = λℓ as a float; SettingsError unless positive and finite."""
-    value = float(ridge)
+    try:
+        value = float(ridge)
+    except (TypeError, ValueError):
+        value = math.nan
     if not (value > 0.0 and math.isfinite(value)):
-        raise SettingsError(f"ridge is {value:g}; it has to be a positive number")
+        raise SettingsError(f"ridge is {ridge}; it has to be a positive number")
     return value
 
 
@@ -64,7 +118,11 @@ def checked_ridges(ridge: float | Sequence[float]) -> list[float]:
 
 def checked_targets(Y: Any, n: int) -> np.ndarray:
     """Y as a float64 matrix (n, t)."""
-    Y = np.asarray(Y, dtype=np.float64)
+    try:
+        Y = np.asarray(Y, dtype=np.float64)
+    except (TypeError, ValueError):
+        remedy = "encode classes as columns of ±1"
+        raise DataError("data", None, "targets that are not numbers", remedy) from None
     if Y.ndim == 1:
         Y = Y[:, None]
     if Y.ndim != 2 or Y.shape[0] != n or Y.shape[1] == 0:

@@ -16,12 +16,7 @@ import numpy as np
 
 from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
-from kfu.least_squares.low_rank_fit import (
-    LowRankFit,
-    checked_rows,
-    checked_targets,
-    checked_weight,
-)
+from kfu.least_squares.low_rank_fit import LowRankFit, low_rank_problem
 from kfu.least_squares.memory import require_memory
 from kfu.least_squares.whitening import DTYPES, Whitening, centres_of, points_of, row_blocks
 from kfu.solvers.dual import DualProblem
@@ -51,12 +46,12 @@ def low_rank_hinge(
     if not (cost > 0.0 and np.isfinite(cost)):
         raise SettingsError(f"cost is {cost:g}; it has to be a positive number")
     settings = settings or SolverSettings()
-    n = X.shape[0]
-    Y, weight = checked_targets(Y, n), checked_weight(weight, n)
+    problem = low_rank_problem(X, Y, kernel, rows, weight)
+    X, Y, kernel, rows = problem.X, problem.Y, problem.kernel, problem.rows
+    n = problem.n
     if not np.isin(Y, (-1.0, 0.0, 1.0)).all():
         found = f"a target of {Y[~np.isin(Y, (-1.0, 0.0, 1.0))][0]:g}"
         raise DataError("data", None, found, "targets of the hinge loss are +1, −1 or 0")
-    rows = checked_rows(rows, n)
     begin = time.perf_counter()
     whitening = Whitening(centres_of(X, rows, kernel), kernel, precision, settings.n_threads)
     size = float(n) * whitening.rank * np.dtype(DTYPES[precision]).itemsize
@@ -65,7 +60,7 @@ def low_rank_hinge(
     for part in row_blocks(n, len(rows), block):
         features[part] = whitening.features(points_of(X, part, rows, kernel))
     seconds = {"features": time.perf_counter() - begin}
-    costs = np.full(n, cost) if weight is None else cost * weight
+    costs = np.full(n, cost) if problem.weight is None else cost * problem.weight
     w = np.zeros((whitening.rank, Y.shape[1]))
     offset = np.zeros(Y.shape[1])
     machines = []
@@ -84,7 +79,7 @@ def low_rank_hinge(
         "machines": machines,
         "seconds": seconds,
     }
-    return LowRankFit(rows, whitening.coefficients(w), offset, 0.5 / cost, info)
+    return LowRankFit(rows, whitening.coefficients(w), offset, 0.5 / cost, info, kernel)
 
 
 def _machine(

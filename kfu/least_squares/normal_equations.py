@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from scipy.linalg import blas
@@ -181,6 +181,12 @@ class NormalEquations:
 
     # -- solving ----------------------------------------------------------------------------------
 
+    @overload
+    def solve(self, ridge: float, *, bias: bool = False) -> LowRankFit: ...
+
+    @overload
+    def solve(self, ridge: Sequence[float], *, bias: bool = False) -> list[LowRankFit]: ...
+
     def solve(
         self, ridge: float | Sequence[float], *, bias: bool = False
     ) -> LowRankFit | list[LowRankFit]:
@@ -219,7 +225,8 @@ class NormalEquations:
             "bytes": predicted_bytes(self.whitening.m),
             "seconds": dict(self.seconds),
         }
-        return LowRankFit(None, self.whitening.coefficients(u), offset, ridge, info)
+        coef = self.whitening.coefficients(u)
+        return LowRankFit(None, coef, offset, ridge, info, self.whitening.kernel)
 
     def system(self, ridges: list[float], *, bias: bool = False) -> RidgeSystem:
         """The factored system, kept until rows are added."""
@@ -238,8 +245,9 @@ class NormalEquations:
             if self.form == "plain":
                 factor = self.whitening.factor
                 with blas_threads(len(B), self.threads):
-                    B = np.tril(B) + np.tril(B, -1).T  # two trsm: less time than sygst
-                    B = blas.dtrsm(1.0, factor, np.asfortranarray(B), lower=1, overwrite_b=1)
+                    B = np.asfortranarray(np.tril(B))
+                    B += np.tril(B, -1).T  # two trsm take less time than sygst
+                    B = blas.dtrsm(1.0, factor, B, lower=1, overwrite_b=1)
                     B = blas.dtrsm(1.0, factor, B, side=1, lower=1, trans_a=1, overwrite_b=1)
                     stacked = np.asfortranarray(np.column_stack([G, s]))
                     stacked = blas.dtrsm(1.0, factor, stacked, lower=1, overwrite_b=1)
@@ -279,5 +287,5 @@ class NormalEquations:
 
 
 def predicted_bytes(m: int) -> int:
-    """Memory of the sums, the factor of K_mm, a factored system and a copy in passing."""
-    return 4 * 8 * m * m
+    """Memory of the sums, the factor of K_mm, a factored system and copies in passing."""
+    return 6 * 8 * m * m

@@ -20,13 +20,21 @@ from kfu.errors import DataError
 from kfu.kernels import KernelSpec
 from kfu.least_squares.low_rank_fit import (
     LowRankFit,
+    LowRankProblem,
+    checked_data,
     checked_ridges,
     checked_rows,
-    checked_targets,
     checked_weight,
+    low_rank_problem,
 )
 from kfu.least_squares.normal_equations import NormalEquations
-from kfu.least_squares.whitening import centres_of, diagonal_of, points_of, row_blocks
+from kfu.least_squares.whitening import (
+    Whitening,
+    centres_of,
+    diagonal_of,
+    points_of,
+    row_blocks,
+)
 
 
 def rectangle(
@@ -51,80 +59,62 @@ def rectangle(
     is the number of rows at a time (0: by itself). `trace_portion` is Σ w K̃_ii / Σ w K_ii.
     """
     ridges = checked_ridges(ridge)
-    Y, weight = checked_targets(Y, X.shape[0]), checked_weight(weight, X.shape[0])
-    rows = checked_rows(rows, X.shape[0])
-    sums = summed(X, Y, kernel, rows, weight, precision, form, threads, block)
+    problem = low_rank_problem(X, Y, kernel, rows, weight)
+    sums = summed(problem, precision, form, threads, block)
     chosen, figures = 0, {}
     if loo or len(ridges) > 1:
         begin = time.perf_counter()
-        squares = loo_squares(sums, X, Y, rows, ridges, weight, bias=bias, block=block)
+        squares = loo_squares(sums, problem, ridges, bias=bias, block=block)
         chosen = int(np.argmin(squares))
         figures = {"ridges": ridges, "loo_square": squares.tolist()}
         sums.seconds["leave_one_out"] = time.perf_counter() - begin
-    fits = sums.solve(ridges, bias=bias)
-    assert isinstance(fits, list)
-    fit = fits[chosen]
-    fit.rows = rows
+    fit = sums.solve(ridges, bias=bias)[chosen]
+    fit.rows = problem.rows
     fit.info |= figures
-    fit.info["trace_portion"] = portion(sums, X, kernel, weight, threads, block)
+    fit.info["trace_portion"] = portion(sums, problem, threads, block)
     return fit
 
 
 def summed(
-    X: Any,
-    Y: np.ndarray,
-    kernel: KernelSpec,
-    rows: np.ndarray,
-    weight: np.ndarray | None = None,
-    precision: str = "float64",
-    form: str = "auto",
-    threads: int = 0,
-    block: int = 0,
+    problem: LowRankProblem, precision: str, form: str = "auto", threads: int = 0, block: int = 0
 ) -> NormalEquations:
     """The normal equations of all rows of X, in blocks."""
+    X, kernel, rows = problem.X, problem.kernel, problem.rows
     centres = centres_of(X, rows, kernel)
-    sums = NormalEquations(centres, kernel, Y.shape[1], precision, threads, form=form)
-    for part in row_blocks(X.shape[0], len(rows), block):
-        points = points_of(X, part, rows, kernel)
-        sums.add(points, Y[part], None if weight is None else weight[part])
+    sums = NormalEquations(centres, kernel, problem.Y.shape[1], precision, threads, form=form)
+    for part in row_blocks(problem.n, len(rows), block):
+        weight = None if problem.weight is None else problem.weight[part]
+        sums.add(points_of(X, part, rows, kernel), problem.Y[part], weight)
     return sums
 
 
 def loo_squares(
     sums: NormalEquations,
-    X: Any,
-    Y: np.ndarray,
-    rows: np.ndarray,
+    problem: LowRankProblem,
     ridges: list[float],
-    weight: np.ndarray | None = None,
     *,
     bias: bool = False,
     block: int = 0,
 ) -> np.ndarray:
     """The weighted mean over rows and outputs of (y − f^(−i))², for each ridge."""
-    kernel = sums.whitening.kernel
     totals = np.zeros(len(ridges))
-    for part in row_blocks(X.shape[0], len(rows), block):
-        w = None if weight is None else weight[part]
-        points = points_of(X, part, rows, kernel)
-        residual = Y[part] - sums.loo_pass(points, Y[part], ridges, w, bias=bias)
-        squares = np.square(residual).mean(axis=2)
+    for part in row_blocks(problem.n, len(problem.rows), block):
+        w = None if problem.weight is None else problem.weight[part]
+        points = points_of(problem.X, part, problem.rows, problem.kernel)
+        Y = problem.Y[part]
+        squares = np.square(Y - sums.loo_pass(points, Y, ridges, w, bias=bias)).mean(axis=2)
         totals += squares.sum(axis=1) if w is None else squares @ w
     return np.asarray(totals / sums.total)
 
 
 def portion(
-    sums: NormalEquations,
-    X: Any,
-    kernel: KernelSpec,
-    weight: np.ndarray | None,
-    threads: int = 0,
-    block: int = 0,
+    sums: NormalEquations, problem: LowRankProblem, threads: int = 0, block: int = 0
 ) -> float:
     """tr(WK̃)/tr(WK): how much of the points' squared norm the centres span."""
     total = 0.0
-    for part in row_blocks(X.shape[0], sums.whitening.m, block):
-        diagonal = diagonal_of(X, part, kernel, threads)
+    for part in row_blocks(problem.n, sums.whitening.m, block):
+        diagonal = diagonal_of(problem.X, part, problem.kernel, threads)
+        weight = problem.weight
         total += float(diagonal.sum() if weight is None else diagonal @ weight[part])
     if total <= 0.0:
         raise DataError("data", None, "K(x, x) is 0 for every row", "choose another kernel")
@@ -142,10 +132,9 @@ def trace_portion(
     block: int = 0,
 ) -> float:
     """tr(WK̃)/tr(WK) of the centres `rows`, without a fit: Σ w ‖φ(x)‖² over Σ w K(x, x)."""
+    X, kernel = checked_data(X, kernel)
     rows = checked_rows(rows, X.shape[0])
     weight = checked_weight(weight, X.shape[0])
-    from kfu.least_squares.whitening import Whitening
-
     whitening = Whitening(centres_of(X, rows, kernel), kernel, precision, threads)
     spanned = total = 0.0
     for part in row_blocks(X.shape[0], len(rows), block):

@@ -24,9 +24,7 @@ from kfu.kernels import KernelSpec
 from kfu.least_squares.low_rank_fit import (
     LowRankFit,
     checked_ridge,
-    checked_rows,
-    checked_targets,
-    checked_weight,
+    low_rank_problem,
 )
 from kfu.least_squares.memory import require_memory
 from kfu.least_squares.rectangle import portion, summed
@@ -53,10 +51,9 @@ def subset(
     """
     ridge = checked_ridge(ridge)
     begin = time.perf_counter()
-    rows = checked_rows(rows, X.shape[0])
-    Y = checked_targets(Y, X.shape[0])[rows]
-    weight = checked_weight(weight, X.shape[0])
-    w = np.ones(len(rows)) if weight is None else weight[rows]
+    problem = low_rank_problem(X, Y, kernel, rows, weight)
+    X, kernel, rows, Y = problem.X, problem.kernel, problem.rows, problem.Y[problem.rows]
+    w = np.ones(len(rows)) if problem.weight is None else problem.weight[rows]
     used = np.flatnonzero(w > 0.0)
     if not len(used):
         found = "none of the rows of the subset has a positive weight"
@@ -92,7 +89,7 @@ def subset(
         "bytes": 8 * m * m,
         "seconds": {"solve": time.perf_counter() - begin},
     }
-    return LowRankFit(rows, full, offset, ridge, info)
+    return LowRankFit(rows, full, offset, ridge, info, kernel)
 
 
 def nystrom(
@@ -114,22 +111,20 @@ def nystrom(
     if test_kernel not in TEST_KERNELS:
         raise SettingsError(f"test_kernel is {test_kernel!r}; known: {', '.join(TEST_KERNELS)}")
     ridge = checked_ridge(ridge)
-    n = X.shape[0]
-    Y, weight = checked_targets(Y, n), checked_weight(weight, n)
-    rows = checked_rows(rows, n)
-    sums = summed(X, Y, kernel, rows, weight, precision, form, threads, block)
+    problem = low_rank_problem(X, Y, kernel, rows, weight)
+    sums = summed(problem, precision, form, threads, block)
     fit = sums.solve(ridge)
-    assert isinstance(fit, LowRankFit)
-    fit.info["trace_portion"] = portion(sums, X, kernel, weight, threads, block)
+    fit.info["trace_portion"] = portion(sums, problem, threads, block)
     fit.info |= {"method": "nystrom", "test_kernel": test_kernel}
     if test_kernel == "approximate":
-        fit.rows = rows
+        fit.rows = problem.rows
         return fit
+    X, kernel, Y = problem.X, problem.kernel, problem.Y
     u = sums.system([ridge]).u[0]
     v = np.empty_like(Y)
-    for part in row_blocks(n, len(rows), block):
-        features = sums.whitening.features(points_of(X, part, rows, kernel))
+    for part in row_blocks(problem.n, len(problem.rows), block):
+        features = sums.whitening.features(points_of(X, part, problem.rows, kernel))
         v[part] = (Y[part] - features.astype(np.float64, copy=False) @ u) / ridge
-    if weight is not None:
-        v *= weight[:, None]
-    return LowRankFit(np.arange(n), v, np.zeros(Y.shape[1]), ridge, fit.info)
+    if problem.weight is not None:
+        v *= problem.weight[:, None]
+    return LowRankFit(np.arange(problem.n), v, np.zeros(Y.shape[1]), ridge, fit.info, kernel)
