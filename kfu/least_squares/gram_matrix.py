@@ -106,9 +106,13 @@ def gram_product(gram: Gram, rows: np.ndarray, C: np.ndarray) -> np.ndarray:
 
 
 def outputs_at(gram: Gram, rows: np.ndarray, C: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Σ_i C_i K(rows[i], ·) at other rows of the same X, band by band."""
+    """Σ_i C_i K(rows[i], ·) at other rows of the same X, band by band; DataError unless finite."""
     out = np.empty((points.size, C.shape[1]))
     width = band_rows(rows.size)
     for begin in range(0, points.size, width):
         out[begin : begin + width] = gram.block(points[begin : begin + width], rows) @ C
+    if not np.isfinite(out).all():
+        row = int(points[np.argmin(np.isfinite(out).all(axis=1))]) + 1
+        found = f"the output at row {row}, of weight 0, is not finite"
+        raise DataError("data", None, found, "mend or drop the row")
     return out

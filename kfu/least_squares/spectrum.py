@@ -35,6 +35,7 @@ from kfu.kernels import KernelSpec
 from kfu.least_squares.full import FullSolution
 from kfu.least_squares.full_problem import check_ridge, full_problem
 from kfu.least_squares.gram_matrix import gram_matrix, outputs_at
+from kfu.least_squares.leave_one_out import class_indicators
 from kfu.least_squares.memory import require_memory
 from kfu.multiclass.decoding import decode
 from kfu.solvers.blas_threads import blas_threads
@@ -239,7 +240,8 @@ class Spectrum:
             self.problem.X, Y, self.problem.kernel, self.problem.spread(self.problem.weight)
         )
         targets, weight = problem.targets, problem.weight
-        classes = None if labels is None else np.asarray(labels)[problem.rows]
+        classes = _classes(labels, code, problem.Y.shape)
+        classes = None if classes is None else classes[problem.rows]
         df = self.degrees_of_freedom(ridges)
         free = 1.0 - df / problem.size
         share = weight / weight.sum()
@@ -253,7 +255,7 @@ class Spectrum:
             with np.errstate(divide="ignore", invalid="ignore"):
                 gcv[part] = squares @ weight / problem.size / free[part] ** 2
             loo[part] = ((left - targets) ** 2).sum(axis=2) @ share
-            if classes is not None and code is not None:
+            if classes is not None:
                 error[part] = [share @ (decode(f, code, decoding) != classes) for f in left]
         return RidgeTable(ridges, loo, gcv, df, train, None if classes is None else error)
 
@@ -275,12 +277,10 @@ class Spectrum:
         """
         if criterion not in CRITERIA:
             raise SettingsError(f"criterion is {criterion!r}; choose {', '.join(CRITERIA)}")
-        if (labels is None) != (code is None):
-            raise SettingsError("the 0/1 error needs both labels and their code")
         if criterion == "error" and labels is None:
             raise SettingsError("criterion error needs class labels and their code")
         if Y is None:
-            if labels is None or not np.all(code):
+            if labels is None or code is None or not np.all(code):
                 raise SettingsError("give targets, or labels and a code without zeros")
             Y = np.asarray(code, dtype=np.float64)[np.asarray(labels)]
         options = {"labels": labels, "code": code, "decoding": decoding}
@@ -296,6 +296,22 @@ class Spectrum:
                 best = _best(table, criterion)
         at_edge = best in (0, table.ridge.size - 1)
         return RidgeChoice(float(table.ridge[best]), table, best, criterion, at_edge)
+
+
+def _classes(labels: Any, code: Any, shape: tuple[int, ...]) -> np.ndarray | None:
+    """The class indices, checked against the code and the shape of the targets."""
+    if (labels is None) != (code is None):
+        raise SettingsError("the 0/1 error needs both labels and their code")
+    if labels is None:
+        return None
+    classes, matrix = np.asarray(labels), np.asarray(code)
+    class_indicators(classes, matrix.shape[0])  # for its checks
+    if (classes.size, matrix.shape[1]) != shape:
+        raise SettingsError(
+            f"{classes.size} labels and a code of {matrix.shape[1]} columns for targets of shape "
+            f"{shape}; give a label for each row and a target column for each column of the code"
+        )
+    return classes
 
 
 def _merged(first: RidgeTable, second: RidgeTable) -> RidgeTable:

@@ -144,6 +144,13 @@ def test_refusals(monkeypatch):
         spectrum.choose_ridge(Y, criterion="error")
     with pytest.raises(SettingsError, match="both labels and their code"):
         spectrum.choose_ridge(Y, labels=np.zeros(45, int))
+    code, _ = resolve_code("ova", 3)
+    with pytest.raises(SettingsError, match="both labels and their code"):
+        spectrum.table(Y, GRID, code=code)
+    with pytest.raises(SettingsError, match="45 labels and a code of 3 columns"):
+        spectrum.table(Y, GRID, labels=np.zeros(45, int), code=code)
+    with pytest.raises(DataError, match="class 3 of row 1"):
+        spectrum.table(Y, GRID, labels=np.full(45, 3), code=code)
     with pytest.raises(SettingsError, match="give targets"):
         spectrum.choose_ridge()
     indefinite = Spectrum(X, KernelSpec.make("sigmoid", gamma=1.0, coef0=-1.0))
