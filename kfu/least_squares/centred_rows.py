@@ -113,6 +113,8 @@ class CentredRows:
         if not self.is_sparse:
             return np.concatenate([np.einsum("ij,ij->i", A, A) for _, A in self.blocks()])
         squares = np.asarray(self.X.astype(np.float64, copy=False).power(2).sum(axis=1)).ravel()
+        if not self.intercept:
+            return self.weight * squares
         cross = np.asarray(self.X @ self.mean).ravel()
         return self.weight * np.maximum(squares - 2.0 * cross + self.mean @ self.mean, 0.0)
 

@@ -23,8 +23,8 @@ from kfu.least_squares.memory import available_bytes, require_memory
 
 __all__ = ["METHODS", "BelowRoundingError", "Found", "Wish", "predicted_steps"]
 
-SPARSE_ENTRY = 12.0  # time of a stored number in a product with a vector, in dense multiply-adds
-EXPECTED_ITERATIONS = 60.0  # of conjugate gradients on texts, tolerance 1e-8
+SPARSE_ENTRY = 8.0  # time of a stored number in a product with a vector, in dense multiply-adds
+EXPECTED_ITERATIONS = 40.0  # of conjugate gradients on texts, tolerance 1e-8
 SPARSE_LEVERAGE = 8.0  # the same of an entry in a product with the inverse, per column
 REMEDY = "choose method 'cg', which needs no matrix"
 

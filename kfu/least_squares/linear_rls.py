@@ -98,7 +98,9 @@ def solve_linear_rls(
         steps = predicted_steps(rows, loo)
         chosen = min(steps, key=lambda name: steps[name])
     wish = Wish(ridge, loo, tolerance, max_iterations, progress)
-    with blas_threads(min(rows.n, rows.d), threads):
+    # Sparse products are SciPy's, on one thread; more would only wait for each other's short sums.
+    unknowns = 1 if chosen == "cg" and rows.is_sparse else min(rows.n, rows.d)
+    with blas_threads(unknowns, threads):
         found, chosen = _found(rows, wish, chosen, may_change=method == "auto")
         solution = _finished(X, targets, rows, kept, found, ridge, dual)
         residual = _relative_residual(rows, found.v, ridge, targets - solution.fitted, kept)
@@ -174,7 +176,7 @@ def _finished(
     dual: bool,
 ) -> LinearSolution:
     """Bias, outputs and what was asked for, for all rows of X."""
-    bias = rows.target_mean - rows.mean @ found.v
+    bias = rows.target_mean - rows.mean @ found.v if rows.intercept else rows.target_mean
     which = slice(None) if kept is None else kept
     if found.residual is None:
         errors = targets[which] - (rows.outputs(found.v) + rows.target_mean)
