@@ -104,6 +104,7 @@ def _solve(
     n, t = targets.shape
     if start is not None and np.shape(start) != (n, t):
         raise SettingsError(f"a start of shape {np.shape(start)} for coefficients {(n, t)}")
+    kernel = kernel.resolve(X)
     kernel.check_data(X)
     part, weight = (
         _rows_of(X, kept, kernel.is_precomputed),

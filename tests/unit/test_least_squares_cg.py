@@ -292,6 +292,20 @@ def test_weights_are_copies_rows_permute_and_starts_help():
     assert info["iterations"] == 0
 
 
+def test_kernel_matrix_and_default_gamma():
+    X, Y = points(40)
+    weight = np.arange(40) % 3.0
+    K = oracle.rbf(X, X, 1.0 / 3.0)
+    by_matrix, _ = solve_iterative(
+        K, Y, KernelSpec.make("precomputed"), 0.5, weight=weight, tolerance=1e-11
+    )
+    by_rows, _ = solve_iterative(X, Y, KernelSpec.make("rbf"), 0.5, weight=weight, tolerance=1e-11)
+    np.testing.assert_allclose(by_matrix, by_rows, atol=1e-8)
+    kept = weight > 0
+    expected, _ = oracle.kernel_coefficients(K[np.ix_(kept, kept)], Y[kept], 0.5, weight[kept])
+    np.testing.assert_allclose(by_matrix[kept], expected, atol=1e-8)
+
+
 def test_threads_do_not_change_the_product():
     X, V = points(300)
     one, two = (KernelOperator(X, RBF, 0.1, threads=k)(V) for k in (1, 2))
