@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import warnings
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
@@ -22,6 +23,7 @@ from kfu.engine.local import Progress
 from kfu.errors import DataError, KfuError, SettingsError
 
 RETRIES = 3
+MERGES_FIRST, SHARED_FIRST = 1, 2  # priorities; items have 0
 CONNECT_SECONDS = 15
 FEW_WORKERS_SECONDS = 60
 FAULTS: dict[str, type[KfuError]] = {"data": DataError, "settings": SettingsError}
@@ -52,6 +54,10 @@ def _guarded(function: Callable[..., Any], *arguments: Any) -> Any:
         raise PartitionError("data", fields, socket.gethostname()) from None
     except SettingsError as error:
         raise PartitionError("settings", (str(error),), socket.gethostname()) from None
+
+
+def _for_each(items: Sequence[Any], shared: Sequence[Any]) -> list[list[Any]]:
+    return [[value] * len(items) for value in shared]
 
 
 def _version_here() -> str:
@@ -104,7 +110,7 @@ class DaskEngine:
                 dashboard_address=None,
                 silence_logs=logging.CRITICAL,
             )
-            self.client = self._distributed.Client(self._cluster)
+            self.client = self._distributed.Client(self._cluster, set_as_default=False)
             return self
         try:
             self.client = self._distributed.Client(
@@ -156,7 +162,7 @@ class DaskEngine:
         self.client = self._cluster = None
 
     def share(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        return self._submit(function, *arguments, priority=2)
+        return self._submit(function, *([value] for value in arguments), priority=SHARED_FIRST)[0]
 
     def fetch(self, handle: Any) -> Any:
         return self._watched(handle.result)
@@ -164,7 +170,7 @@ class DaskEngine:
     def map(
         self, stage: str, function: Callable[..., Any], items: Sequence[Any], *shared: Any
     ) -> list[Any]:
-        futures = [self._submit(function, item, *shared) for item in items]
+        futures = self._submit(function, items, *_for_each(items, shared))
         places = {future.key: k for k, future in enumerate(futures)}
         results: list[Any] = [None] * len(items)
 
@@ -185,15 +191,18 @@ class DaskEngine:
         items: Sequence[Any],
         *shared: Any,
     ) -> Any:
-        leaves = [self._submit(function, item, *shared) for item in items]
+        leaves = self._submit(function, items, *_for_each(items, shared))
         level = leaves
         while len(level) > 1:
-            pairs = zip(level[::2], level[1::2], strict=False)
-            merged = [self._submit(merge, a, b, *shared, priority=1) for a, b in pairs]
-            level = merged + level[len(level) - len(level) % 2 :]
+            right = level[1::2]
+            left = level[: 2 * len(right) : 2]
+            odd = level[2 * len(right) :]
+            same = _for_each(right, shared)
+            level = self._submit(merge, left, right, *same, priority=MERGES_FIRST) + odd
         root = level[0]
         # Only the root is held from here on: a result is dropped once it is merged.
-        waiting = self._distributed.as_completed(leaves)
+        with self.client.as_current():
+            waiting = self._distributed.as_completed(leaves)
         total = len(leaves)
         del leaves, level
 
@@ -208,22 +217,33 @@ class DaskEngine:
         self._watched(follow, [root])
         return root
 
-    def _submit(self, function: Callable[..., Any], *arguments: Any, priority: int = 0) -> Any:
+    def _submit(
+        self, function: Callable[..., Any], *columns: Sequence[Any], priority: int = 0
+    ) -> list[Any]:
+        """Futures of function(*row) for the rows of these columns, sent as one graph: a call for
+        each would take longer than short tasks do."""
+        count = len(columns[0])
         name = getattr(function, "__name__", "task").strip("_")
-        return self.client.submit(
-            _guarded,
-            function,
-            *arguments,
-            key=f"{name}-{uuid4().hex}",
-            retries=self.retries,
-            priority=priority,
-            pure=False,
-        )
+        mark = uuid4().hex
+        with warnings.catch_warnings():
+            # The centres travel in the graph, so that they can be sent again when workers die.
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            futures: list[Any] = self.client.map(
+                _guarded,
+                [function] * count,
+                *columns,
+                key=[f"{name}-{mark}-{k}" for k in range(count)],
+                retries=self.retries,
+                priority=priority,
+                pure=False,
+            )
+        return futures
 
     def _watched(self, wait: Callable[[], Any], futures: Sequence[Any] = ()) -> Any:
         """wait() with errors of workers turned into messages, and what is left cancelled."""
         try:
-            return wait()
+            with self.client.as_current():
+                return wait()
         except PartitionError as fault:
             self.client.cancel(list(futures), force=True)
             raise fault.error() from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import signal
 import sys
@@ -100,6 +101,28 @@ def test_a_task_that_fails_now_and_then_is_tried_again(tmp_path: Path, engine: D
 
     assert engine.map("x", flaky, [1, 2, 3], str(tmp_path)) == [1, 4, 9]
     assert len(os.listdir(tmp_path)) == 9
+
+
+def test_results_are_merged_as_they_come(engine: DaskEngine) -> None:
+    """Sums of all partitions at a time would be more than memory holds."""
+
+    def held(dask_scheduler: Any) -> int:
+        return sum(ts.state == "memory" for ts in dask_scheduler.tasks.values())
+
+    def slow(item: int) -> int:
+        time.sleep(0.01)
+        return item
+
+    most: list[int] = []
+
+    def look(stage: str, done: int, total: int) -> None:
+        if done % 8 == 0:
+            most.append(engine.client.run_on_scheduler(held))
+
+    engine.progress = look
+    total = engine.reduce("x", slow, operator.add, range(100))
+    assert engine.fetch(total) == 4950
+    assert max(most) < 40
 
 
 def test_a_killed_worker_changes_nothing(path: Path, engine: DaskEngine) -> None:
