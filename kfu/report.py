@@ -60,7 +60,8 @@ TRAIN_KEYS = (
 MORE_KEYS = (
     *("n_machines", "multiclass", "decoding", "code_distance", "probability"),
     *("margin", "epsilon", "n_pairs", "dims", "ridge", "lambda", "centres", "trace_portion"),
-    *("loo_error", "loo_mse", "gcv", "degrees_of_freedom"),
+    *("loo_error", "loo_error_bound", "loo_mse", "gcv", "degrees_of_freedom"),
+    *("stability_beta", "stability_bound"),
 )
 
 

@@ -52,7 +52,8 @@ DATA_SUFFIXES = frozenset(
 # What only some machines find, in the order of the summary.
 FOUND_FIGURES = (
     *("margin", "epsilon", "n_pairs", "dims", "ridge", "lambda", "centres", "trace_portion"),
-    *("loo_error", "loo_mse", "gcv", "degrees_of_freedom"),
+    *("loo_error", "loo_error_bound", "loo_mse", "gcv", "degrees_of_freedom"),
+    *("stability_beta", "stability_bound"),
 )
 STATUS_TEXT = {
     "converged": "converged",

@@ -15,13 +15,22 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from kfu.errors import DataError, SettingsError
+from kfu.kernels import KERNELS
 from kfu.least_squares.bagging import bagged
+from kfu.least_squares.bounds import (
+    binary_loo_bound,
+    code_loo_bound,
+    ova_loo_bound,
+    stability_bound,
+)
 from kfu.least_squares.centres import choose_centres
 from kfu.least_squares.falkon import falkon
 from kfu.least_squares.full import solve_full
 from kfu.least_squares.leave_one_out import solve_code
+from kfu.least_squares.linear_rls import LinearSolution, decompose_linear, solve_linear_rls
 from kfu.least_squares.low_rank_fit import LowRankFit
 from kfu.least_squares.rectangle import rectangle
 from kfu.least_squares.spectrum import Spectrum
@@ -30,6 +39,7 @@ from kfu.machines.task import TrainingTask, rows_of
 from kfu.model import Model
 from kfu.multiclass.decoding import decode
 
+BOUNDED_DECODINGS = ("argmax", "hinge", "square", "exponential", "hamming")
 LARGEST_SPECTRUM = 5000  # rows up to which the ridge is chosen by an eigendecomposition
 USUAL_RIDGE = 1.0  # where it is not chosen
 USUAL_CENTRES = 1000
@@ -79,6 +89,66 @@ class LeastSquares:
             return float(ridge)
         return None
 
+    # ---- linear kernel -------------------------------------------------------------------------
+
+    def is_linear(self) -> bool:
+        kernel = self.task.kernel
+        takes_all = self.task.code is None or bool(np.all(self.task.code != 0))
+        return kernel.name == "linear" and kernel.weight == 1.0 and takes_all
+
+    def linear(self) -> LinearSolution:
+        """f as a vector of weights: by the smaller side of X, or conjugate gradients."""
+        ridge = self.asked_ridge()
+        common: dict[str, Any] = {"weight": self.weight, "intercept": self.task.has_free_bias}
+        smaller = min(self.n_rows, self.task.X.shape[1])
+        if ridge is None and smaller <= LARGEST_SPECTRUM:
+            spectrum = decompose_linear(self.task.X, self.targets, **common)
+            table = spectrum.table(self.linear_grid())
+            best = int(np.argmin(table.loo))
+            ridge = float(table.ridge[best])
+            self.facts |= {
+                "gcv": float(table.gcv[best]),
+                "degrees_of_freedom": float(table.df[best]),
+            }
+        elif ridge is None:
+            ridge = self.usual_ridge("with so many rows and features the linear kernel")
+        wants_loo = smaller <= LARGEST_SPECTRUM
+        found = solve_linear_rls(
+            self.task.X, self.targets, ridge, loo=wants_loo, threads=self.threads, **common
+        )
+        self.facts["ridge"] = ridge
+        self.take_info(found.info)
+        if found.loo_residuals is not None:
+            self.loo = self.targets - found.loo_residuals
+        return found
+
+    def linear_grid(self) -> np.ndarray:
+        """Ridges relative to the mean squared norm of the rows."""
+        X = self.task.X
+        squares = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
+        scale = float(squares.sum() / X.shape[0]) or 1.0
+        return scale * 10.0 ** np.arange(-5.0, 5.01, 0.25)
+
+    def linear_model(self) -> Model:
+        """The model of weights: an expansion over the unit vectors, not over the rows."""
+        found = self.linear()
+        d = self.task.X.shape[1]
+        self.judge_left_out()
+        residual = self.targets - found.fitted
+        weight = self.task.weights[:, None]
+        value = float((weight * residual**2).sum())
+        value += self.facts["ridge"] * float((found.weights**2).sum())
+        unit = sp.identity(d, format="csr", dtype=np.float64)
+        n_support = np.zeros(len(self.task.classes), dtype=np.int64)
+        return self.assembled(
+            support=np.full(d, -1),
+            vectors=unit,
+            coef=found.weights,
+            bias=found.bias,
+            value=value,
+            n_support=n_support,
+        )
+
     # ---- full kernel ---------------------------------------------------------------------------
 
     def full(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -109,6 +179,7 @@ class LeastSquares:
             )
         self.loo = found.loo
         self.take_info(found.info)
+        self.bound(found.coef, found.fitted, found.diagonal)
         return np.arange(self.task.n), found.coef, found.bias
 
     def by_spectrum(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -121,11 +192,12 @@ class LeastSquares:
         )
         choice = spectrum.choose_ridge(self.targets)
         found = spectrum.solve(self.targets, choice.ridge)
+        self.facts["ridge"] = choice.ridge
         self.loo = found.loo
         self.take_info(found.info)
+        self.bound(found.coef, found.fitted, found.diagonal)
         table = choice.table
         self.facts |= {
-            "ridge": choice.ridge,
             "gcv": float(table.gcv[choice.index]),
             "degrees_of_freedom": float(table.df[choice.index]),
             "path": {
@@ -191,8 +263,8 @@ class LeastSquares:
     def problem(self, rows: np.ndarray) -> tuple[Any, np.ndarray, Any, np.ndarray]:
         return self.task.X, self.targets, self.task.kernel, rows
 
-    def usual_ridge(self) -> float:
-        method = self.task.options["approximation"]
+    def usual_ridge(self, method: str = "") -> float:
+        method = method or self.task.options["approximation"]
         self.warnings.append(
             f"the ridge is {USUAL_RIDGE:g}: {method} has no leave-one-out outputs to choose it by; "
             "give --ridge or --lambda"
@@ -222,20 +294,44 @@ class LeastSquares:
     def model(self) -> Model:
         task = self.task
         method = task.options["approximation"]
+        if method == "none" and self.is_linear():
+            return self.linear_model()
         rows, coef, bias = self.full() if method == "none" else self.low_rank(method)
-        is_classifier = task.labels is not None
         self.judge_left_out()
         used = np.flatnonzero(np.any(coef != 0.0, axis=1))
         order = used
         if task.labels is not None:
             order = used[np.argsort(task.labels[rows[used]], kind="stable")]
         support = rows[order]
-        y = self.targets[rows] - bias
+        value = None
+        if method == "none":  # ridge Σ c (y − b) at the minimum, by the residuals
+            value = self.facts["ridge"] * float(np.sum(coef * (self.targets[rows] - bias)))
+        n_support = np.zeros(0, dtype=np.int64)
+        if task.labels is not None:
+            n_support = np.bincount(task.labels[support], minlength=len(task.classes))
+        return self.assembled(
+            support=support,
+            vectors=None if task.kernel.is_precomputed else rows_of(task.X, support),
+            coef=np.ascontiguousarray(coef[order].T),
+            bias=bias,
+            value=value,
+            n_support=n_support,
+        )
+
+    def assembled(
+        self,
+        *,
+        support: np.ndarray,
+        vectors: Any,
+        coef: np.ndarray,
+        bias: np.ndarray,
+        value: float | None,
+        n_support: np.ndarray,
+    ) -> Model:
+        task = self.task
         info = {
             "status": "converged",
-            "objective": self.facts["ridge"] * float(np.sum(coef * y))
-            if method == "none"
-            else None,
+            "objective": value,
             "n_sv": int(support.size),
             "n_usv": int(support.size),
             "bias": bias.tolist() if bias.size > 1 else float(bias[0]),
@@ -249,22 +345,51 @@ class LeastSquares:
         model = Model(
             machine=task.machine.name,
             kernel=task.kernel,
-            classes=task.classes if is_classifier else np.zeros(0),
+            classes=task.classes,
             n_features=task.X.shape[1],
             support=support,
-            support_vectors=None if task.kernel.is_precomputed else rows_of(task.X, support),
-            coef=np.ascontiguousarray(coef[order].T),
+            support_vectors=vectors,
+            coef=coef,
             bias=bias,
             code=task.code if task.code is not None else np.zeros((0, 1)),
-            decoding=task.decoding if is_classifier else "votes",
+            decoding=task.decoding if task.labels is not None else "votes",
             settings=task.described(),
             info=info,
-            n_support=np.bincount(task.labels[support], minlength=len(task.classes))
-            if task.labels is not None
-            else np.zeros(0),
+            n_support=n_support,
         )
         model.loo = self.loo
         return model
+
+    def bound(self, coef: np.ndarray, fitted: np.ndarray, diagonal: np.ndarray) -> None:
+        """Bounds on the leave-one-out errors (Rifkin 2002, 3.3.3 and 4.6) and, for one machine of
+        ±1 or numbers, the stability bound on the squared risk; where their conditions hold."""
+        task = self.task
+        if task.has_free_bias or not all(
+            KERNELS[leaf.name].is_psd for leaf in task.kernel.leaves()
+        ):
+            return
+        rows = task.weights > 0
+        is_bounded = coef.shape[1] == 1 or task.decoding in BOUNDED_DECODINGS
+        if task.labels is not None and is_bounded:
+            assert task.code is not None
+            parts = (fitted[rows], coef[rows], diagonal[rows])
+            if coef.shape[1] == 1:
+                possible = binary_loo_bound(self.targets[rows], *parts)
+            elif task.decoding == "argmax":
+                possible = ova_loo_bound(task.labels[rows], *parts)
+            else:
+                possible = code_loo_bound(task.labels[rows], task.code, *parts, task.decoding)
+            self.facts["loo_error_bound"] = float(np.average(possible, weights=task.weights[rows]))
+        if coef.shape[1] == 1 and self.weight is None:
+            kappa = float(np.sqrt(np.max(diagonal, initial=0.0)))
+            largest = float(np.max(np.abs(self.targets)))
+            if kappa > 0 and largest > 0:
+                risk = float(np.mean((self.targets - fitted) ** 2))
+                found = stability_bound(
+                    risk, self.facts["ridge"], self.n_rows, kappa, target_bound=largest
+                )
+                self.facts["stability_beta"] = found.beta
+                self.facts["stability_bound"] = found.value
 
     def judge_left_out(self) -> None:
         """The figures of the leave-one-out outputs, where there are any."""
