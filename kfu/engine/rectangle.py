@@ -43,6 +43,7 @@ from kfu.kernel_registry import nearest
 from kfu.kernels import KernelSpec
 from kfu.least_squares.centres import SELECTIONS, choose_centres
 from kfu.least_squares.low_rank_fit import checked_ridges
+from kfu.least_squares.normal_equations import NormalEquations
 
 SAMPLE_PER_CENTRE = 20
 LEAST_SAMPLE = 2000
@@ -152,7 +153,11 @@ def train_rectangle_partitioned(
     else:
         context = nullcontext(engine)
     with context as entered:
-        return _Run(entered, partitions, settings, wanted).fit()
+        run = _Run(entered, partitions, settings, wanted)
+        added = run.added()
+    # Outside, so that the threads of linear algebra, and with them the last bits, are the same
+    # whatever the engine.
+    return run.solved(added)
 
 
 def _class_array(classes: Sequence[Any]) -> np.ndarray:
@@ -205,6 +210,18 @@ class Wanted:
 
 
 @dataclass
+class _Added:
+    """The sums over all rows, with what is needed to solve and describe them."""
+
+    centres: Any
+    job: tasks.Job
+    sums: NormalEquations
+    diagonal: float  # Σ w K(x, x)
+    squares: np.ndarray | None  # of leave-one-out residuals, summed, for each ridge
+    figures: dict[str, Any]
+
+
+@dataclass
 class _Run:
     """One fit: the passes over the partitions, in their order."""
 
@@ -214,19 +231,20 @@ class _Run:
     wanted: Wanted
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def fit(self) -> PartitionedFit:
+    def added(self) -> _Added:
+        """What the passes over the partitions leave behind."""
         wanted, engine = self.wanted, self.engine
         surveys = self._timed("survey", self._survey)
         layout = layout_of(self.partitions, surveys, self.settings)
         classes = self._classes(surveys)
-        code = self._code(classes)
+        code, class_weight = self._code(classes), self._class_weight(classes)
         centres, kernel, figures = self._timed("centres", lambda: self._centres(surveys, layout))
         job = tasks.Job(
             layout,
             kernel,
             classes,
             code,
-            self._class_weight(classes),
+            class_weight,
             wanted.scaler,
             wanted.block_rows,
             wanted.ridges,
@@ -235,28 +253,32 @@ class _Run:
         job_there = engine.share(_itself, job)
         start = engine.share(tasks.blank, centres, job_there, wanted.precision, wanted.form)
         inhabited = [p for p, s in zip(self.partitions, surveys, strict=True) if s.rows]
-        total = self._timed(
-            "sums",
-            lambda: engine.reduce(
+
+        def reduced() -> Any:
+            return engine.reduce(
                 "sums", tasks.sum_partition, tasks.merge_sums, inhabited, start, job_there
-            ),
-        )
-        chosen = 0
+            )
+
+        total = self._timed("sums", reduced)
+        squares = None
         if wanted.loo or len(wanted.ridges) > 1:
             squares = self._timed("loo", lambda: self._loo(total, start, job_there, inhabited))
         part = engine.fetch(total)
         sums = tasks.joined(part, engine.fetch(start))
+        return _Added(centres, job, sums, part.diagonal, squares, figures)
+
+    def solved(self, added: _Added) -> PartitionedFit:
+        wanted, sums, figures = self.wanted, added.sums, dict(added.figures)
         sums.threads = 0
-        if wanted.loo or len(wanted.ridges) > 1:
-            mean = squares / sums.total
+        chosen = 0
+        if added.squares is not None:
+            mean = added.squares / sums.total
             chosen = int(np.argmin(mean))
             figures |= {"ridges": wanted.ridges, "loo_square": mean.tolist()}
         fits = self._timed("solve", lambda: sums.solve([wanted.ridges[chosen]], bias=wanted.bias))
-        assert isinstance(fits, list)
-        fit = fits[0]
-        info = self._info(fit.info, layout, kernel) | figures
-        info["trace_portion"] = sums.trace() / part.diagonal if part.diagonal > 0.0 else 0.0
-        return PartitionedFit(centres, fit.coef, fit.bias, classes, info)
+        figures["trace_portion"] = sums.trace() / added.diagonal if added.diagonal > 0.0 else 0.0
+        info = self._info(fits[0].info, added.job.layout, added.job.kernel) | figures
+        return PartitionedFit(added.centres, fits[0].coef, fits[0].bias, added.job.classes, info)
 
     def _timed(self, name: str, work: Callable[[], Any]) -> Any:
         begin = time.perf_counter()
