@@ -10,9 +10,7 @@ centres   the rows drawn as centres are fetched
 sums      the normal equations; m² numbers travel for each partition, whatever its rows
 loo       only to choose among several ridges: squares of the leave-one-out residuals
 
-Centres are drawn by their row numbers over all files, as kfu.least_squares.centres draws them in
-memory, and so depend on the seed only; where rows have weights, also on the partitions. Selections
-other than `random` see a random sample of SAMPLE_PER_CENTRE · m rows.
+Random centres are those of the same seed in memory (kfu.engine.drawn_centres).
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ import numpy as np
 
 from kfu.engine import rectangle_tasks as tasks
 from kfu.engine.dask_engine import DaskEngine
+from kfu.engine.drawn_centres import CentreRule, find_centres
 from kfu.engine.local import Engine, LocalEngine, Progress
 from kfu.engine.partitions import PARTITION_BYTES, Partition, Paths, ReadSettings, plan
 from kfu.engine.survey import (
@@ -34,19 +33,15 @@ from kfu.engine.survey import (
     Survey,
     label_text,
     layout_of,
-    smallest_keys,
     survey_partition,
     union_of,
 )
 from kfu.errors import DataError, SettingsError
 from kfu.kernel_registry import nearest
 from kfu.kernels import KernelSpec
-from kfu.least_squares.centres import SELECTIONS, choose_centres
+from kfu.least_squares.centres import SELECTIONS
 from kfu.least_squares.low_rank_fit import checked_ridges
 from kfu.least_squares.normal_equations import NormalEquations
-
-SAMPLE_PER_CENTRE = 20
-LEAST_SAMPLE = 2000
 
 
 def _local(workers: int, progress: Progress | None, scheduler: str | None) -> Engine:
@@ -130,9 +125,7 @@ def train_rectangle_partitioned(
     wanted = Wanted(
         kernel,
         checked_ridges(ridge),
-        n_centres,
-        selection,
-        seed,
+        CentreRule(n_centres, selection, seed),
         targets,
         None if classes is None else _class_array(classes),
         None if code is None else np.atleast_2d(np.asarray(code, dtype=np.float64)),
@@ -177,9 +170,7 @@ class Wanted:
 
     kernel: KernelSpec
     ridges: list[float]
-    m: int
-    selection: str
-    seed: int
+    rule: CentreRule
     targets: str
     classes: np.ndarray | None
     code: np.ndarray | None
@@ -194,13 +185,13 @@ class Wanted:
     def __post_init__(self) -> None:
         if self.kernel.is_precomputed:
             raise SettingsError("a precomputed kernel cannot be partitioned; train in memory")
-        if self.m < 1:
-            raise SettingsError(f"{self.m} centres; at least one is needed")
+        if self.rule.m < 1:
+            raise SettingsError(f"{self.rule.m} centres; at least one is needed")
         if self.block_rows < 0:
             raise SettingsError(f"block_rows must not be negative, not {self.block_rows}")
-        if self.selection not in SELECTIONS:
-            hint = nearest(self.selection, list(SELECTIONS))
-            raise SettingsError(f"unknown selection of centres {self.selection!r}; {hint}")
+        if self.rule.selection not in SELECTIONS:
+            hint = nearest(self.rule.selection, list(SELECTIONS))
+            raise SettingsError(f"unknown selection of centres {self.rule.selection!r}; {hint}")
         if self.targets not in TARGETS:
             raise SettingsError(f"targets are {' or '.join(TARGETS)}, not {self.targets!r}")
         if self.targets == "numbers":
@@ -238,7 +229,20 @@ class _Run:
         layout = layout_of(self.partitions, surveys, self.settings)
         classes = self._classes(surveys)
         code, class_weight = self._code(classes), self._class_weight(classes)
-        centres, kernel, figures = self._timed("centres", lambda: self._centres(surveys, layout))
+
+        def found() -> tuple[Any, KernelSpec, dict[str, Any]]:
+            return find_centres(
+                engine,
+                self.partitions,
+                surveys,
+                layout,
+                wanted.rule,
+                wanted.kernel,
+                wanted.scaler,
+                wanted.ridges[0],
+            )
+
+        centres, kernel, figures = self._timed("centres", found)
         job = tasks.Job(
             layout,
             kernel,
@@ -301,8 +305,8 @@ class _Run:
             "n_features": layout.n_features,
             "zero_based": bool(layout.zero_based),
             "kernel": kernel.to_dict(),
-            "selection": wanted.selection,
-            "seed": wanted.seed,
+            "selection": wanted.rule.selection,
+            "seed": wanted.rule.seed,
             "task_seconds": info["seconds"],
             "seconds": dict(self.seconds),
         }
@@ -311,9 +315,9 @@ class _Run:
 
     def _survey(self) -> list[Survey]:
         w = self.wanted
-        settings, m = self.settings, self._sample_size()
+        settings, m = self.settings, w.rule.sample_size
         return self.engine.map(
-            "survey", survey_partition, self.partitions, settings, w.targets, w.seed, m
+            "survey", survey_partition, self.partitions, settings, w.targets, w.rule.seed, m
         )
 
     def _classes(self, surveys: list[Survey]) -> np.ndarray | None:
@@ -355,77 +359,6 @@ class _Run:
             if not (np.isfinite(value) and value >= 0.0):
                 raise SettingsError(f"class weight {value:g} of {label}; it must not be negative")
         return np.array([by_text.get(text, 1.0) for text in texts])
-
-    # ---- centres --------------------------------------------------------------------------------
-
-    def _sample_size(self) -> int:
-        """Rows that the centres are selected from; `random` takes them as they are drawn."""
-        m = self.wanted.m
-        return m if self.wanted.selection == "random" else max(SAMPLE_PER_CENTRE * m, LEAST_SAMPLE)
-
-    def _centres(
-        self, surveys: list[Survey], layout: ReadSettings
-    ) -> tuple[Any, KernelSpec, dict[str, Any]]:
-        wanted = self.wanted
-        rows = self._drawn(surveys)
-        X = self._fetched(rows, surveys, layout)
-        if wanted.scaler is not None:
-            X = wanted.scaler.transform(X)
-        kernel = wanted.kernel.resolve(X)
-        kernel.check_data(X, source=self.partitions[0].path, is_square=False)
-        if wanted.selection == "random":
-            return X, kernel, {}
-        n = sum(s.rows for s in surveys)
-        chosen = choose_centres(
-            wanted.selection,
-            X,
-            kernel,
-            wanted.m,
-            seed=wanted.seed,
-            ridge=wanted.ridges[0] * len(rows) / n,
-        )
-        figures = {"sample": len(rows), "selected": len(chosen.rows)}
-        return X[chosen.rows], kernel, figures
-
-    def _drawn(self, surveys: list[Survey]) -> np.ndarray:
-        """Numbers over all files of the rows drawn, in the order of the draw."""
-        wanted = self.wanted
-        n = sum(s.rows for s in surveys)
-        if all(s.keys is None for s in surveys):
-            if wanted.m > n:
-                raise SettingsError(f"{wanted.m} centres out of {n} rows of positive weight")
-            size = min(self._sample_size(), n)
-            return np.random.default_rng(wanted.seed).choice(n, size, replace=False)
-        size = min(self._sample_size(), n)
-        keys: list[np.ndarray] = []
-        rows: list[np.ndarray] = []
-        start = 0
-        for partition, survey in zip(self.partitions, surveys, strict=True):
-            key, row = survey.keys, survey.drawn
-            if key is None or row is None:
-                key, row = smallest_keys(wanted.seed, partition.index, survey.rows, size)
-            keys.append(key)
-            rows.append(row + start)
-            start += survey.rows
-        order = np.argsort(np.concatenate(keys), kind="stable")[:size]
-        if wanted.m > len(order):
-            raise SettingsError(f"{wanted.m} centres out of {len(order)} rows of positive weight")
-        return np.asarray(np.concatenate(rows)[order])
-
-    def _fetched(self, rows: np.ndarray, surveys: list[Survey], layout: ReadSettings) -> Any:
-        """The rows with these numbers, in this order."""
-        order = np.argsort(rows)
-        ends = np.cumsum([s.rows for s in surveys])
-        parts = np.searchsorted(ends, rows[order], side="right")
-        items = []
-        for k in np.unique(parts):
-            begin = int(ends[k]) - surveys[k].rows
-            items.append((self.partitions[k], rows[order][parts == k] - begin))
-        found = self.engine.map("centres", tasks.chosen_rows, items, layout)
-        X = tasks.stacked(found)
-        place = np.empty(len(rows), dtype=np.int64)
-        place[order] = np.arange(len(rows))
-        return X[place]
 
     # ---- leave-one-out --------------------------------------------------------------------------
 
