@@ -5,8 +5,9 @@ does not see the class. A binary problem has the code ``[[-1], [1]]``; one-versu
 for each pair i < j of classes, in the order (0,1), (0,2), ..., (1,2), ..., the larger positive.
 
 Decoding rule, everywhere in kfu: a machine votes for its positive class when f > 0 and for its
-negative class when f <= 0; the class with most votes wins; equal votes are decided by the sum of
-decision values in favour of the class, equal sums by the order of the classes.
+negative class when f <= 0; the class with most votes wins; equal votes are decided by the machines
+between the tied classes, by the sum of their decision values in favour of each (of two classes, by
+the machine that compares them); equal sums by the order of the classes.
 
 The packed pairwise layout is the one LIBSVM's model files and scikit-learn's ``dual_coef_`` use: an
 array (n_classes - 1, n_sv) in which a vector of class k keeps its coefficient against class j in
@@ -28,6 +29,7 @@ __all__ = [
     "pairs_of",
     "pairwise_parts",
     "support_classes",
+    "tally",
     "unpack_pairwise",
     "vote",
 ]
@@ -119,7 +121,7 @@ def pairwise_parts(coef: np.ndarray, code: np.ndarray) -> list[ClassPart] | None
     return parts
 
 
-def _tally(decision: np.ndarray, code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def tally(decision: np.ndarray, code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Votes for less votes against each class, and the decision values summed in its favour."""
     weights = code.T.astype(np.float64)
     return np.where(decision > 0, 1.0, -1.0) @ weights, decision @ weights
@@ -129,19 +131,28 @@ def vote(decision: np.ndarray, code: np.ndarray) -> np.ndarray:
     """The winning class index of each row of decision values (n, n_machines)."""
     if code.shape == (2, 1):
         return np.where(decision[:, 0] > 0, np.argmax(code[:, 0]), np.argmin(code[:, 0]))
-    votes, favour = _tally(decision, code)
-    tied = votes == votes.max(axis=1, keepdims=True)
-    return np.argmax(np.where(tied, favour, -np.inf), axis=1)
+    weights = code.T.astype(np.float64)
+    votes = np.where(decision > 0, 1.0, -1.0) @ weights
+    winners = np.argmax(votes, axis=1)
+    leads = votes == votes.max(axis=1, keepdims=True)
+    tied = np.flatnonzero(leads.sum(axis=1) > 1)
+    if tied.size:
+        sides = leads[tied].astype(np.float64)
+        between = ((sides @ (weights.T > 0)) > 0) & ((sides @ (weights.T < 0)) > 0)
+        favour = (decision[tied] * between) @ weights
+        winners[tied] = np.argmax(np.where(leads[tied], favour, -np.inf), axis=1)
+    return winners
 
 
 def ovr_scores(decision: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """One score per class (n, n_classes) whose argmax is `vote`: the number of votes won, plus the
-    summed decision values squeezed into (-1/3, 1/3) so that they only decide between equal votes.
+    """One score per class (n, n_classes), scikit-learn's: the number of votes won, plus the summed
+    decision values squeezed into (-1/3, 1/3) so that they only part equal votes. Where votes are
+    equal its argmax may be another of the tied classes than `vote` finds.
 
     Requires a one-versus-one code.
     """
     n_classes = code.shape[0]
-    votes, favour = _tally(decision, code)
+    votes, favour = tally(decision, code)
     return (votes + (n_classes - 1)) / 2 + favour / (3 * (np.abs(favour) + 1))
 
 

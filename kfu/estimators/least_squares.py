@@ -153,8 +153,11 @@ class RLS(RegressorMixin, LeastSquaresMixin):
 class RLSC(LeastSquaresMixin, KernelClassifier):
     """Regularised least squares classification: targets ±1 by a code, one factorisation for all.
 
-    The parameters are those of `kfu.RLS`, and:
-
+    Parameters
+    ----------
+    ridge, lam, kernel, degree, gamma, coef0, fit_intercept, approximation, centres, centres_by,
+    random_state, threads
+        As in `kfu.RLS`.
     class_weight : dict, "balanced" or None, default None
         Factors of the squared errors by class.
     multiclass : str or matrix, default "ova"
@@ -162,8 +165,8 @@ class RLSC(LeastSquaresMixin, KernelClassifier):
     decoding : str or None, default None
         How outputs become a class.
 
-    Attributes beside those of `kfu.RLS`:
-
+    Attributes
+    ----------
     classes_ : array
         The labels.
     loo_predictions_ : array (n,), or (n, n_machines) for more than two classes, or None
@@ -172,6 +175,8 @@ class RLSC(LeastSquaresMixin, KernelClassifier):
         Their classes.
     loo_error_ : float or None
         The share of rows whose class they miss.
+    ridge_, support_, support_vectors_, dual_coef_, intercept_, model_, info_
+        As in `kfu.RLS`.
     """
 
     def __init__(

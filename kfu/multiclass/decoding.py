@@ -3,8 +3,8 @@
 Every decoding gives each class a score, and the class of largest score wins, the first of equals.
 
 votes        a machine votes for its positive classes when f > 0, for its negative ones when f <= 0;
-             most votes win, then the sum of decision values in favour, then the order of the
-             classes: the rule of kfu.pairwise.vote, exactly
+             most votes win, then the machines between the tied classes decide, then the order of
+             the classes: the rule of kfu.pairwise.vote, exactly
 hamming      the row of the code that differs least from the signs of f:
              -Σ (1 - sign(M_rm f_m)) / 2, where a zero, of the code or of f, adds ½
 hinge        loss-based: -Σ L(M_rm f_m) with the loss the machines were trained with; (1-z)_+ for
@@ -29,7 +29,7 @@ import numpy as np
 
 from kfu.errors import SettingsError
 from kfu.multiclass.losses import LOSSES, Loss
-from kfu.pairwise import ovr_scores, vote
+from kfu.pairwise import ovr_scores, tally, vote
 
 __all__ = [
     "DECODINGS",
@@ -64,9 +64,8 @@ def vote_scores(decision: np.ndarray, code: np.ndarray) -> np.ndarray:
     if _not_pairwise(code) is None:
         scores = ovr_scores(decision, code)
     else:
-        weights = code.T.astype(np.float64)
-        favour = decision @ weights
-        scores = np.where(decision > 0, 1.0, -1.0) @ weights + favour / (3 * (np.abs(favour) + 1))
+        votes, favour = tally(decision, code)
+        scores = votes + favour / (3 * (np.abs(favour) + 1))
     winners = vote(decision, code)
     hidden = np.flatnonzero(np.argmax(scores, axis=1) != winners)
     scores[hidden, winners[hidden]] = np.nextafter(scores[hidden].max(axis=1), np.inf)

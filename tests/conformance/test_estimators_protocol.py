@@ -38,7 +38,7 @@ def problem(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(11)
     X = rng.normal(size=(130, 4))
     values = X[:, 0] + np.sin(2 * X[:, 1]) + 0.3 * rng.normal(size=130)
-    y = values if name in ("SVR", "NuSVR") else np.digitize(values, [-0.6, 0.6])
+    y = values if name in ("SVR", "NuSVR", "RLS") else np.digitize(values, [-0.6, 0.6])
     return X[:80], y[:80], X[80:]
 
 
@@ -261,8 +261,8 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
 f = X[:, 0] + X[:, 1] ** 2
 for name in estimators.__all__:
-    numbers = name in ("SVR", "NuSVR", "RankSVM")
-    y = f if name in ("SVR", "NuSVR") else np.digitize(f, [0.0, 1.0])
+    numbers = name in ("SVR", "NuSVR", "RLS", "RankSVM")
+    y = f if name in ("SVR", "NuSVR", "RLS") else np.digitize(f, [0.0, 1.0])
     if not numbers:
         y = np.array(["a", "b", "c"])[y]
     options = {"nu": 0.3} if name == "NuSVC" else {"dims": 4} if name == "KernelProjection" else {}

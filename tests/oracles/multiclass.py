@@ -62,13 +62,18 @@ def hamming(f: np.ndarray, code: np.ndarray) -> list[float]:
 
 
 def votes(f: np.ndarray, code: np.ndarray) -> int:
-    """Net votes, then the outputs in favour, then the first class."""
-    keys = []
-    for k, row in enumerate(code.tolist()):
-        net = sum(m * (1 if v > 0 else -1) for m, v in zip(row, f.tolist(), strict=True))
-        favour = sum(m * v for m, v in zip(row, f.tolist(), strict=True))
-        keys.append((net, favour, -k))
-    return -max(keys)[2]
+    """Net votes, then the outputs of machines between tied classes, then the first class."""
+    net = [
+        sum(m * (1 if v > 0 else -1) for m, v in zip(row, f.tolist(), strict=True))
+        for row in code.tolist()
+    ]
+    tied = [k for k in range(len(code)) if net[k] == max(net)]
+    between = [
+        any(code[k, m] > 0 for k in tied) and any(code[k, m] < 0 for k in tied)
+        for m in range(code.shape[1])
+    ]
+    favour = {k: sum(code[k, m] * f[m] for m in range(code.shape[1]) if between[m]) for k in tied}
+    return max(tied, key=lambda k: (favour[k], -k))
 
 
 def dag(f: np.ndarray, code: np.ndarray) -> list[int]:

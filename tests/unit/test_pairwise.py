@@ -28,13 +28,17 @@ def shuffled_code(n_classes: int, rng: np.random.Generator) -> np.ndarray:
 
 def naive_vote(values: np.ndarray, code: np.ndarray) -> int:
     n_classes = code.shape[0]
+    sides = [
+        (int(np.flatnonzero(column == 1)[0]), int(np.flatnonzero(column == -1)[0]))
+        for column in code.T
+    ]
     votes, favour = [0] * n_classes, [0.0] * n_classes
-    for machine, f in enumerate(values):
-        positive = int(np.flatnonzero(code[:, machine] == 1)[0])
-        negative = int(np.flatnonzero(code[:, machine] == -1)[0])
+    for (positive, negative), f in zip(sides, values, strict=True):
         votes[positive if f > 0 else negative] += 1
-        favour[positive] += f
-        favour[negative] -= f
+    for (positive, negative), f in zip(sides, values, strict=True):
+        if votes[positive] == votes[negative] == max(votes):  # between tied classes
+            favour[positive] += f
+            favour[negative] -= f
     return max(range(n_classes), key=lambda k: (votes[k], favour[k], -k))
 
 
@@ -52,8 +56,10 @@ def test_votes_follow_the_rule(n_classes, seed):
     decision = rng.integers(-2, 3, size=(20, code.shape[1])).astype(float)
     expected = [naive_vote(row, code) for row in decision]
     assert vote(decision, code).tolist() == expected
-    if n_classes > 2:
-        assert np.argmax(ovr_scores(decision, code), axis=1).tolist() == expected
+    if n_classes > 2:  # the scores have the winner among the classes of most votes
+        scores = ovr_scores(decision, code)
+        rows = np.arange(len(expected))
+        assert np.all(scores[rows, expected] > scores.max(axis=1) - 2 / 3)
 
 
 @settings(max_examples=60, deadline=None)
