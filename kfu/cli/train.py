@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from kfu.cli import console, inputs, options
+from kfu.cli import console, inputs, options, partitioned
 from kfu.cli.file_kind import load_any_model
 from kfu.cli.main import EXIT_INTERRUPTED, EXIT_NOT_CONVERGED
 from kfu.cli.parameters import POSITIVE
@@ -121,6 +121,9 @@ Examples:
     show_default=True,
     help="Seconds between two checkpoints.",
 )
+@partitioned.engine
+@partitioned.scheduler
+@partitioned.workers
 @options.data_options
 @options.common_options
 def train(data: str, output: str | None, report: str | None, **opts: Any) -> int:
@@ -136,6 +139,8 @@ def train(data: str, output: str | None, report: str | None, **opts: Any) -> int
     inputs.check_output(output)
     inputs.check_output(report, "choose another with --report")
     inputs.check_output(opts["checkpoint"], "choose another with --checkpoint")
+    if opts["engine"] is not None:
+        return train_by_engine(data, output, report, opts)
     wanted = {**training_options(opts), **run_options(opts)}
 
     dataset = read_training_data(data, opts, wanted["kernel"])
@@ -165,6 +170,21 @@ def train(data: str, output: str | None, report: str | None, **opts: Any) -> int
 
     for message in content["warnings"]:
         console.warn(message)
+    if report is not None:
+        write_json(report, content)
+    if report != "-" and not console.is_quiet():
+        print_summary(content, output)
+    return exit_code(content["status"])
+
+
+def train_by_engine(data: str, output: str, report: str | None, opts: dict[str, Any]) -> int:
+    begin = time.perf_counter()
+    model, content = partitioned.train_partitioned(data, opts)
+    trained_at = time.perf_counter()
+    content["seconds"] = {"train": trained_at - begin}
+    model.save(output)
+    done = time.perf_counter()
+    content["seconds"] |= {"write": done - trained_at, "total": done - begin}
     if report is not None:
         write_json(report, content)
     if report != "-" and not console.is_quiet():

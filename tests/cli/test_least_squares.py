@@ -85,3 +85,30 @@ def test_cross_validation(kfu, numbers):
     assert result.exit_code == 0, result.stderr
     with open("cv.json") as stream:
         assert json.load(stream)["r2"] > 0.5
+
+
+class TestEngine:
+    def test_partitions_give_the_model_of_the_whole(self, kfu, numbers):
+        args = ["-m", "rls", "--ridge", 0.5, "--centres", 15, "-g", 0.5]
+        in_memory = report_of(kfu, numbers, *args, "--approximation", "rectangle")
+        expected = Model.load("m.kfu").decision_function(np.eye(2))
+        report = report_of(kfu, numbers, *args, "--engine", "local", "--workers", 2)
+        np.testing.assert_allclose(
+            Model.load("m.kfu").decision_function(np.eye(2)), expected, rtol=1e-7
+        )
+        assert report["lambda"] == pytest.approx(in_memory["lambda"])
+        assert report["loo_mse"] == pytest.approx(in_memory["loo_mse"], rel=1e-6)
+
+    @pytest.mark.parametrize(
+        ("args", "words"),
+        [
+            (["-m", "svr"], "for the machines rls and rlsc"),
+            (["-m", "rls", "--approximation", "nystrom"], "rectangle, not nystrom"),
+            (["-m", "rls", "--lambda", "1"], "--lambda does not go with --engine"),
+            (["-m", "rls", "--scheduler", "tcp://x:1"], "--scheduler is for --engine dask"),
+        ],
+    )
+    def test_refused(self, args, words, kfu, numbers):
+        result = kfu("train", numbers, "--engine", "local", *args)
+        assert result.exit_code == 2
+        assert words in result.stderr

@@ -1,0 +1,182 @@
+"""``kfu train --engine``: least squares over files that are never read into memory as a whole.
+
+The rows pass in partitions, on the threads of this process (local) or on the workers of a dask
+cluster (kfu.engine); the answer is the same.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+import numpy as np
+
+from kfu.cli import console, inputs
+from kfu.cli.parameters import COUNT, Name
+from kfu.data import format_label
+from kfu.errors import SettingsError
+from kfu.kernels import KernelSpec
+from kfu.machine_kinds import CLASSIFIER
+from kfu.machines import MACHINES
+from kfu.model import Model
+from kfu.multiclass import ova_code
+from kfu.report import train_report
+from kfu.solvers import SolverSettings
+
+ENGINE_NAMES = ("local", "dask")
+USUAL_CENTRES = 1000
+RIDGE_STEPS = 10.0 ** np.arange(-4.0, 3.0)  # of K(x, x), when the ridge is to be chosen
+# What cannot be given together with --engine: it needs all rows, or has another meaning there.
+NOT_WITH_ENGINE = ("scale", "weights_file", "start", "checkpoint", "probability", "decoding", "lam")
+
+engine = click.option(
+    "--engine",
+    type=Name("engine", list(ENGINE_NAMES)),
+    default=None,
+    help="Machines rls and rlsc, approximation rectangle: read DATA (a file or a quoted pattern) "
+    "in partitions and never as a whole, on the threads of this process (local) or the workers of "
+    "a dask cluster (dask).",
+)
+scheduler = click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Address of a dask scheduler.  [default: a cluster of processes on this machine]",
+)
+workers = click.option(
+    "--workers", type=COUNT, default=0, show_default=True, help="Workers of --engine; 0: all cores."
+)
+
+
+def train_partitioned(data: str, opts: dict[str, Any]) -> tuple[Model, dict[str, Any]]:
+    """The model of all rows of the files, and its report without seconds."""
+    from kfu.engine import train_rectangle_partitioned
+
+    machine = MACHINES[opts["machine"]]
+    check_options(opts)
+    begin = time.perf_counter()
+    kernel = inputs.kernel_of(opts)
+    ridge = opts["ridge"]
+    grid = RIDGE_STEPS.tolist()
+    fit = train_rectangle_partitioned(
+        data,
+        kernel=kernel,
+        ridge=grid if ridge in (None, "auto") else float(ridge),
+        n_centres=opts["centres"] or USUAL_CENTRES,
+        selection=opts["centres_by"] or "random",
+        seed=opts["seed"],
+        targets="classes" if machine.kind == CLASSIFIER else "numbers",
+        class_weight=class_weights(opts),
+        bias=bool(opts["bias"]),
+        engine=opts["engine"],
+        scheduler=opts["scheduler"],
+        workers=opts["workers"] or (opts["threads"] if opts["engine"] == "local" else 0),
+        progress=shown_progress,
+        loo=True,
+        **reading(opts),
+    )
+    model = model_of(fit, machine.name, opts)
+    model.info["seconds"] = {"other": time.perf_counter() - begin}
+    content = train_report(
+        model.info,
+        seconds={},
+        warnings=[],
+        settings=model.settings,
+        threads=SolverSettings(threads=opts["threads"]).n_threads,
+        machine=machine.name,
+        kernel=model.kernel.describe(),
+        n=int(fit.info["n"]),
+        n_features=model.n_features,
+        n_classes=len(model.classes),
+        **{name: model.info[name] for name in REPORTED if model.info.get(name) is not None},
+    )
+    return model, content
+
+
+REPORTED = ("ridge", "lambda", "centres", "trace_portion", "loo_mse")
+
+
+def check_options(opts: dict[str, Any]) -> None:
+    machine = MACHINES[opts["machine"]]
+    if machine.name not in ("rls", "rlsc"):
+        raise SettingsError(f"--engine is for the machines rls and rlsc, not for {machine.name}")
+    if opts["approximation"] not in (None, "rectangle"):
+        raise SettingsError(
+            f"--engine trains --approximation rectangle, not {opts['approximation']}"
+        )
+    for name in NOT_WITH_ENGINE:
+        if opts[name] is not None and inputs.is_flag(name):
+            word = {"weights_file": "weights", "lam": "lambda"}.get(name, name)
+            raise SettingsError(f"--{word} does not go with --engine; leave it out")
+    if opts["multiclass"] not in (None, "ova"):
+        raise SettingsError("--engine trains one machine for each class (ova); leave the code out")
+    if opts["scheduler"] is not None and opts["engine"] != "dask":
+        raise SettingsError("--scheduler is for --engine dask")
+
+
+def class_weights(opts: dict[str, Any]) -> dict[Any, float] | None:
+    weights = inputs.class_weights_from_options(opts["class_weight"])
+    if isinstance(weights, str):
+        raise SettingsError("-w balanced needs all rows; give the weights with --engine")
+    return weights
+
+
+def reading(opts: dict[str, Any]) -> dict[str, Any]:
+    found = inputs.reader_options(opts)
+    found.pop("threads")
+    return found
+
+
+def shown_progress(stage: str, done: int, total: int) -> None:
+    console.note(f"{stage}: {done} of {total} partitions")
+
+
+def model_of(fit: Any, machine: str, opts: dict[str, Any]) -> Model:
+    m, n = fit.coef.shape[0], int(fit.info["n"])
+    ridge = float(fit.info["ridge"])
+    classes = np.zeros(0) if fit.classes is None else fit.classes
+    code: Any = np.zeros((0, 1))
+    if fit.classes is not None:
+        code = np.array([[-1], [1]]) if len(classes) == 2 else ova_code(len(classes))
+    squares = fit.info.get("loo_square")
+    info = {
+        "status": "converged",
+        "n_sv": m,
+        "n_usv": m,
+        "bias": fit.bias.tolist() if fit.bias.size > 1 else float(fit.bias[0]),
+        "iterations": 0,
+        "ridge": ridge,
+        "lambda": ridge / n,
+        "centres": m,
+        "trace_portion": fit.info.get("trace_portion"),
+        "loo_mse": None if squares is None else float(np.min(squares)),
+        "engine": fit.info.get("engine"),
+        "partitions": fit.info.get("partitions"),
+    }
+    settings = {
+        "machine": machine,
+        "engine": opts["engine"],
+        "approximation": "rectangle",
+        "ridge": opts["ridge"],
+        "centres": opts["centres"],
+        "centres_by": opts["centres_by"],
+        "seed": opts["seed"],
+        "bias": bool(opts["bias"]),
+        "zero_based": fit.info.get("zero_based"),
+        "classes": [format_label(value) for value in classes],
+    }
+    return Model(
+        machine=machine,
+        kernel=KernelSpec.from_dict(fit.info["kernel"]),
+        classes=classes,
+        n_features=int(fit.info["n_features"]),
+        support=np.full(m, -1),
+        support_vectors=fit.centres,
+        coef=np.ascontiguousarray(fit.coef.T),
+        bias=fit.bias,
+        code=code,
+        decoding="argmax" if len(classes) > 2 else "votes",
+        settings=settings,
+        info=info,
+        n_support=np.zeros(len(classes), dtype=np.int64),
+    )
