@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
+
+# The same examples at every run, so that a failure is the change's; KFU_EXAMPLES=search looks for
+# new ones.
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("search", derandomize=False)
+settings.load_profile("search" if os.environ.get("KFU_EXAMPLES") == "search" else "repeatable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
