@@ -394,9 +394,11 @@ class Model:
     ) -> Callable[[Matrix], np.ndarray]:
         """The function Σ_i c_i K(x_i, ·) of blocks with X's columns; the last one made is kept."""
         key = (X.shape[1], threads, precision)
-        if self._evaluator is None or self._evaluator[0] != key:
-            self._evaluator = (key, self._make_evaluator(X.shape[1], threads, precision))
-        return self._evaluator[1]
+        held = self._evaluator  # another thread may replace it
+        if held is None or held[0] != key:
+            held = (key, self._make_evaluator(X.shape[1], threads, precision))
+            self._evaluator = held
+        return held[1]
 
     def _make_evaluator(
         self, width: int, threads: int, precision: str

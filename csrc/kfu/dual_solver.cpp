@@ -411,7 +411,8 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
     keep.push_back(worth ? row_tier_->insert(variable_[k], n_active_, is_free_, displace_)
                          : nullptr);
   }
-  if (displace_ == Displace::any)  // a small tier may have displaced a row of this very batch
+  if (displace_ == Displace::any ||
+      rows_are_shared_)  // a small tier may have displaced a row of this very batch
     for (std::size_t c = 0; c < keep.size(); ++c)
       for (std::size_t later = c + 1; later < keep.size() && keep[c] != nullptr; ++later)
         if (keep[later] == keep[c]) keep[c] = nullptr;

@@ -74,7 +74,7 @@ void LocalProblem<T, G>::resize(Index size, int groups) {
 
 template <class T, class G>
 void LocalProblem<T, G>::update_mask(Index k) {
-  const int g = group[k];
+  const int g = group_of(k);
   up_mask[g][k] = static_cast<G>(beta[k] < upper[k] ? up_slope(0.0, beta[k], kink[k]) : kInf);
   low_mask[g][k] = static_cast<G>(beta[k] > lower[k] ? low_slope(0.0, beta[k], kink[k]) : -kInf);
 }
@@ -145,7 +145,7 @@ const T* Smo<T, G>::row(LocalProblem<T, G>& p, BlockRows<T>& rows, Index k, cons
     ranked_.clear();
     for (Index l = 0; l < p.m; ++l) {
       if (l == k || rows.has(l)) continue;
-      const double theta = middle[p.group[l]];  // a direction that is closed violates by −inf
+      const double theta = middle[p.group_of(l)];  // a direction that is closed violates by −inf
       const double violation = std::max(theta - p.up_F(l), p.low_F(l) - theta);
       if (violation > 0.0) ranked_.emplace_back(-violation, l);
     }

@@ -68,8 +68,9 @@ struct LocalProblem {
   /// Sets the masks of variable k from beta, lower, upper, kink and group.
   void update_mask(Index k);
   bool is_free(Index k) const { return is_unbounded(beta[k], lower[k], upper[k], kink[k]); }
-  double up_F(Index k) const { return static_cast<double>(F[k] + up_mask[group[k]][k]); }
-  double low_F(Index k) const { return static_cast<double>(F[k] + low_mask[group[k]][k]); }
+  int group_of(Index k) const { return group[k]; }
+  double up_F(Index k) const { return static_cast<double>(F[k] + up_mask[group_of(k)][k]); }
+  double low_F(Index k) const { return static_cast<double>(F[k] + low_mask[group_of(k)][k]); }
 };
 
 struct SmoResult {

@@ -19,6 +19,7 @@ from kfu.errors import DataError, SettingsError
 from kfu.machine_kinds import CLASSIFIER
 from kfu.machines import MACHINES
 from kfu.machines.single_machine import SINGLE_MACHINES
+from kfu.machines.training import LOSSES
 from kfu.model import Model
 from kfu.multiclass import (
     agreement_table,
@@ -29,8 +30,6 @@ from kfu.multiclass import (
     training_error_bounds,
     unanimous_fraction,
 )
-
-LOSSES = {"svc2": "square"}  # by machine; the others are hinge
 
 
 def has_binary_machines(model: Model) -> bool:
@@ -59,6 +58,7 @@ class Keeper:
         for path, rival in rivals:
             if rival.classes.tolist() != self.model.classes.tolist() or not rival.has_classes:
                 raise SettingsError(f"--with {path}: its classes are others than {own_name}'s")
+        rivals = list({path: rival for path, rival in rivals if path != own_name}.items())
         self.rivals = rivals
         if rivals:
             self.labels = {name: [] for name in dict.fromkeys([own_name, *(r[0] for r in rivals)])}

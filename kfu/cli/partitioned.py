@@ -14,6 +14,7 @@ import numpy as np
 
 from kfu.cli import console, inputs
 from kfu.cli.parameters import COUNT, Name
+from kfu.cli.training_setup import machine_options
 from kfu.data import format_label
 from kfu.errors import SettingsError
 from kfu.kernels import KernelSpec
@@ -26,9 +27,13 @@ from kfu.solvers import SolverSettings
 
 ENGINE_NAMES = ("local", "dask")
 USUAL_CENTRES = 1000
-RIDGE_STEPS = 10.0 ** np.arange(-4.0, 3.0)  # of K(x, x), when the ridge is to be chosen
+RIDGE_STEPS = 10.0 ** np.arange(-5.0, 4.0)  # tried when the ridge is to be chosen
+UNIT_KERNELS = ("rbf", "rbf-ard", "laplacian")  # K(x, x) = 1, which the steps are meant for
 # What cannot be given together with --engine: it needs all rows, or has another meaning there.
-NOT_WITH_ENGINE = ("scale", "weights_file", "start", "checkpoint", "probability", "decoding", "lam")
+NOT_WITH_ENGINE = (
+    *("scale", "weights_file", "start", "checkpoint", "probability", "decoding", "lam"),
+    *("regularised_bias", "max_seconds", "max_iterations", "precision", "solver"),
+)
 
 engine = click.option(
     "--engine",
@@ -54,10 +59,16 @@ def train_partitioned(data: str, opts: dict[str, Any]) -> tuple[Model, dict[str,
 
     machine = MACHINES[opts["machine"]]
     check_options(opts)
+    machine_options(opts, inputs.is_flag)
     begin = time.perf_counter()
     kernel = inputs.kernel_of(opts)
     ridge = opts["ridge"]
     grid = RIDGE_STEPS.tolist()
+    if ridge in (None, "auto") and kernel.name not in UNIT_KERNELS:
+        raise SettingsError(
+            f"--engine chooses the ridge for kernels with K(x, x) = 1 ({', '.join(UNIT_KERNELS)}); "
+            f"give --ridge for {kernel.name}"
+        )
     fit = train_rectangle_partitioned(
         data,
         kernel=kernel,
@@ -76,11 +87,14 @@ def train_partitioned(data: str, opts: dict[str, Any]) -> tuple[Model, dict[str,
         **reading(opts),
     )
     model = model_of(fit, machine.name, opts)
+    warnings = []
+    if ridge in (None, "auto") and model.info["ridge"] in (grid[0], grid[-1]):
+        warnings.append(f"the ridge chosen ({model.info['ridge']:g}) is at the end of those tried")
     model.info["seconds"] = {"other": time.perf_counter() - begin}
     content = train_report(
         model.info,
         seconds={},
-        warnings=[],
+        warnings=warnings,
         settings=model.settings,
         threads=SolverSettings(threads=opts["threads"]).n_threads,
         machine=machine.name,
@@ -106,7 +120,7 @@ def check_options(opts: dict[str, Any]) -> None:
         )
     for name in NOT_WITH_ENGINE:
         if opts[name] is not None and inputs.is_flag(name):
-            word = {"weights_file": "weights", "lam": "lambda"}.get(name, name)
+            word = {"weights_file": "weights", "lam": "lambda"}.get(name, name).replace("_", "-")
             raise SettingsError(f"--{word} does not go with --engine; leave it out")
     if opts["multiclass"] not in (None, "ova"):
         raise SettingsError("--engine trains one machine for each class (ova); leave the code out")

@@ -185,6 +185,8 @@ def train_by_engine(data: str, output: str, report: str | None, opts: dict[str, 
     model.save(output)
     done = time.perf_counter()
     content["seconds"] |= {"write": done - trained_at, "total": done - begin}
+    for message in content["warnings"]:
+        console.warn(message)
     if report is not None:
         write_json(report, content)
     if report != "-" and not console.is_quiet():

@@ -119,7 +119,8 @@ class KernelEstimator(BaseEstimator):
         """
         if rows is not None:
             width = self.shape_fit_[0] if model.is_precomputed else model.n_features
-            model = replace(model, support=rows[model.support], n_features=width)
+            support = np.where(model.support >= 0, rows[model.support], -1)
+            model = replace(model, support=support, n_features=width)
         self.model_ = model
         self.info_ = model.info
         self.support_ = model.support.astype(np.int32)

@@ -4,7 +4,8 @@ The machines share one KernelStore. Where every machine is trained on all rows (
 and the codes without zeros) they run one after the other, each with all threads; if values of K
 are dear, full rows are shared too, so that a row of K is computed once however many machines need
 it. Where machines have rows of their own (one against one, sparse codes) they are smaller and share
-few values: they run side by side, one thread each. Neither changes the answer.
+few values: they run side by side, one thread each. Neither changes the answer, as long as the cache
+is large enough for the usual chunk in each of them (some 16 MiB).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from kfu.machines.reductions import (
     BinaryTask,
     Reduction,
     box_of,
+    has_margin,
     nu_svc_reduction,
     svc2_reduction,
     svc_reduction,
@@ -136,11 +138,17 @@ class CodedTraining:
     def run_in_turn(self, store: Any, settings: SolverSettings) -> list[Solution]:
         solutions: list[Solution] = []
         for machine in range(self.n_machines):
-            solution = self.train_machine(machine, store, settings)
-            solutions.append(solution)
-            if solution.info.status == "interrupted":
-                missing = self.n_machines - machine - 1
-                solutions += [self.missing(solution, m, missing) for m in self.after(machine)]
+            try:
+                solutions.append(self.train_machine(machine, store, settings))
+            except KeyboardInterrupt:  # heard between two machines: what is trained is kept
+                if not solutions:
+                    raise
+                self.stop.set()
+            if self.stop.is_set() or solutions[-1].info.status == "interrupted":
+                first = len(solutions)
+                missing = self.n_machines - first
+                last = solutions[-1]
+                solutions += [self.missing(last, m, missing) for m in range(first, self.n_machines)]
                 break
         return solutions
 
@@ -151,11 +159,11 @@ class CodedTraining:
         store = self.task.shared_store(own)
         # The largest first, so that none is left to run alone at the end.
         order = sorted(range(self.n_machines), key=lambda m: -self.rows[m].size)
+        futures: dict[int, Future[Solution | None]] = {}
         with ThreadPoolExecutor(workers) as pool:
-            futures: dict[int, Future[Solution | None]] = {
-                m: pool.submit(self.train_unless_stopped, m, store, own) for m in order
-            }
             try:
+                for m in order:
+                    futures[m] = pool.submit(self.train_unless_stopped, m, store, own)
                 self.wait_for(list(futures.values()))
             except KeyboardInterrupt:
                 self.stop.set()
@@ -163,8 +171,10 @@ class CodedTraining:
             except BaseException:
                 self.stop.set()
                 raise
-        found = [futures[m].result() for m in range(self.n_machines)]
-        some = next(solution for solution in found if solution is not None)
+        found = [futures[m].result() if m in futures else None for m in range(self.n_machines)]
+        some = next((solution for solution in found if solution is not None), None)
+        if some is None:
+            raise KeyboardInterrupt
         missing = sum(solution is None for solution in found)
         return [
             self.missing(some, m, missing) if solution is None else solution
@@ -185,9 +195,6 @@ class CodedTraining:
             done, pending = wait(pending, timeout=0.5)
             for future in done:
                 future.result()
-
-    def after(self, machine: int) -> range:
-        return range(machine + 1, self.n_machines)
 
     def missing(self, last: Solution, machine: int, n_missing: int) -> Solution:
         box = box_of(self.task.cost, self.task.weights[self.rows[machine]])
@@ -302,7 +309,7 @@ class CodedTraining:
     def upper_bounds(self, solutions: list[Solution]) -> np.ndarray:
         """The bounds of |coef|, (n_machines, n) or broadcast to it."""
         if self.task.machine.name == "nu-svc":
-            scales = [1.0 / s.info.margin if s.info.margin > 0 else 1.0 for s in solutions]
+            scales = [1.0 / s.info.margin if has_margin(s) else 1.0 for s in solutions]
             return np.outer(scales, self.task.weights)
         if self.task.machine.name == "svc2":
             return np.array(np.inf)

@@ -379,7 +379,8 @@ class LeastSquares:
                 possible = ova_loo_bound(task.labels[rows], *parts)
             else:
                 possible = code_loo_bound(task.labels[rows], task.code, *parts, task.decoding)
-            self.facts["loo_error_bound"] = float(np.average(possible, weights=task.weights[rows]))
+            share = task.row_weights[rows]
+            self.facts["loo_error_bound"] = float(np.average(possible, weights=share))
         if coef.shape[1] == 1 and self.weight is None:
             kappa = float(np.sqrt(np.max(diagonal, initial=0.0)))
             largest = float(np.max(np.abs(self.targets)))
@@ -395,7 +396,7 @@ class LeastSquares:
         """The figures of the leave-one-out outputs, where there are any."""
         if self.loo is None:
             return
-        task, weight = self.task, self.task.weights
+        task, weight = self.task, self.task.row_weights
         residual = (self.loo - self.targets) ** 2
         seen = np.ones_like(residual) if task.code is None else (self.targets != 0.0)
         share = weight[:, None] * seen

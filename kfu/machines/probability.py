@@ -20,6 +20,7 @@ import numpy as np
 from kfu.calibration import fit_calibrator, span_corrected_outputs
 from kfu.errors import SettingsError
 from kfu.machine_kinds import CLASSIFIER
+from kfu.machines.margins import row_margins
 from kfu.machines.reductions import box_of
 from kfu.machines.registry import Machine
 from kfu.machines.task import TrainingTask
@@ -112,7 +113,7 @@ def _span_outputs(model: Model, task: TrainingTask) -> np.ndarray:
             "choose cv"
         )
     decision = model.decision_function(task.X, threads=task.settings.threads)
-    box = box_of(task.cost, task.weights)
+    box = box_of(task.cost, task.weights) / row_margins(task)
     gram = Gram(model.support_vectors, model.kernel, "float64", task.settings.n_threads)
     for machine in range(model.n_machines):
         signs = model.code[task.labels, machine].astype(np.float64)

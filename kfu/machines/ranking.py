@@ -35,6 +35,8 @@ def train_rank(task: TrainingTask) -> Model:
     else:
         pairs = complete_graph(task.targets, task.qid)
     costs = task.cost * task.weights[pairs[:, 0]] * task.weights[pairs[:, 1]]
+    if not np.any(costs > 0):
+        raise DataError(task.source, None, "no pair has a positive weight", "mend the weights")
     solution = solve_ranking(
         task.X, pairs, costs, task.kernel, task.settings, progress=task.progress
     )

@@ -135,10 +135,15 @@ def nu_svc_reduction(task: BinaryTask) -> Reduction:
     return Reduction(problem, y * alpha, _divided_by_margin)
 
 
+def has_margin(solution: Solution) -> bool:
+    """Whether ρ is more than rounding."""
+    return solution.info.margin > LEAST_MARGIN * max(1.0, abs(solution.bias))
+
+
 def _divided_by_margin(solution: Solution) -> Solution:
     """f scaled so that the margin is 1. One of 0 (w = 0, but for rounding) leaves it as it is."""
     margin = solution.info.margin
-    if not margin > LEAST_MARGIN * max(1.0, abs(solution.bias)):
+    if not has_margin(solution):
         info = replace(solution.info, warnings=[*solution.info.warnings, ZERO_MARGIN])
         return replace(solution, info=info)
     scaled, ends = 1.0 / margin, solution.info.bias_interval

@@ -58,7 +58,8 @@ def _number(low: float, high: float, includes: str = "neither") -> Callable[[str
 
 def _count(least: int) -> Callable[[str, Any], int]:
     def check(name: str, value: Any) -> int:
-        if isinstance(value, bool) or int(value) != value or value < least:
+        is_whole = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_whole or int(value) != value or value < least:
             raise SettingsError(f"{name} is {value!r}; a whole number from {least} on is needed")
         return int(value)
 

@@ -25,6 +25,10 @@ def train_single_machine(task: TrainingTask) -> Model:
         raise SettingsError(f"--multiclass {task.code_name} is for the machine svc")
     if np.isinf(task.cost):
         raise SettingsError(f"--multiclass {task.code_name} needs a finite cost")
+    if task.bias == "regularised" or task.options.get("margins") is not None:
+        raise SettingsError(f"--multiclass {task.code_name} takes no margins or regularised bias")
+    if task.start is not None:
+        raise SettingsError(f"--multiclass {task.code_name} takes no start model")
     if task.checkpoint is not None:
         raise SettingsError(f"--multiclass {task.code_name} writes no checkpoints")
     solution = solve_single_machine(

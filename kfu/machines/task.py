@@ -36,6 +36,7 @@ class TrainingTask:
     classes: np.ndarray
     targets: np.ndarray | None
     weights: np.ndarray
+    row_weights: np.ndarray  # of the row alone
     kernel: KernelSpec
     bias: str
     cost: float

@@ -146,6 +146,7 @@ def prepare(
         classes=np.zeros(0),
         targets=None,
         weights=np.ones(X.shape[0]),
+        row_weights=_row_weights(sample_weight, X.shape[0], source),
         kernel=spec,
         bias=_checked_bias(bias, chosen),
         cost=_checked_cost(cost, chosen),
@@ -158,7 +159,7 @@ def prepare(
         progress=progress,
         checkpoint=checkpoint,
         class_weight=class_weight,
-        store=store,
+        store=None if bias == "regularised" else store,  # that one solves with K + 1
     )
     if is_classifier:
         task.classes, task.labels = _encoded(y, task.n, source)
@@ -169,12 +170,16 @@ def prepare(
             raise SettingsError(f"machine {machine} has no classes; leave the class weights out")
         if chosen.needs_labels:
             task.targets = _numbers(y, task.n, source)
-        task.weights = _row_weights(sample_weight, task.n, source)
+        task.weights = task.row_weights
     return task
 
 
 def _checked_cost(cost: float, machine: Machine) -> float:
     may_be_infinite = machine.name in ("svc", "svc2")
+    try:
+        cost = float(cost)
+    except (TypeError, ValueError):
+        raise SettingsError(f"cost is {cost!r}; a number is needed") from None
     if not cost > 0.0 or (np.isinf(cost) and not may_be_infinite):
         needed = "a number greater than 0" if may_be_infinite else "a finite number greater than 0"
         raise SettingsError(f"cost is {cost!r}; C has to be {needed}")

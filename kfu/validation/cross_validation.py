@@ -166,7 +166,10 @@ class _Runner:
         from kfu.validation.leave_one_out import MACHINES
 
         bias = self.options.get("bias", True)
-        return self.machine.name in MACHINES and self.closes_boxes and bias != "regularised"
+        # Balanced weights are those of the rows that are left, so every fold has its own.
+        is_fixed = self.options.get("class_weight") != "balanced"
+        can_close = self.closes_boxes and bias != "regularised"
+        return self.machine.name in MACHINES and can_close and is_fixed
 
     def leave_one_out(self, folds: Folds) -> CrossValidation:
         """The folds of one row each, by kfu.validation.leave_one_out."""

@@ -55,7 +55,8 @@ class _Retraining:
     def _matrix(self) -> np.ndarray:
         from kfu._gram import Gram
 
-        return np.asarray(Gram(self.task.X, self.task.kernel, "float64", 0).block())
+        threads = self.task.settings.n_threads
+        return np.asarray(Gram(self.task.X, self.task.kernel, "float64", threads).block())
 
     def outputs(self) -> np.ndarray:
         jobs = [

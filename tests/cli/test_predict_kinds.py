@@ -255,3 +255,10 @@ def test_precomputed_kernels(machine, args, kfu, tmp_path):
         np.array([line.split("\t") for line in text.splitlines()[1:]], float) for text in found
     ]
     np.testing.assert_allclose(tables[0], tables[1], atol=1e-5)
+
+
+def test_a_rival_given_twice_counts_once(kfu, toy):
+    assert kfu("train", toy, "-o", "a.kfu", "-q").exit_code == 0
+    assert kfu("train", toy, "-c", 5, "-o", "b.kfu", "-q").exit_code == 0
+    result = kfu("predict", "a.kfu", toy, "-o", "out", "--with", "b.kfu", "--with", "b.kfu")
+    assert result.exit_code == 0, result.stderr
