@@ -73,7 +73,7 @@ def model_of(data: Dataset, gamma: float = 1.0, **options: Any) -> Any:
         ("train: {machine: nu-svc, nu: many}", "train.nu: nu is 'many'; a number is needed"),
         ("train: {machine: nu-svc, cost: 1}", "train.cost: machine nu-svc has no cost"),
         ("train: {machine: knn, neighbours: 0}", "neighbours is 0; a whole number from 1 on"),
-        ("train: {machine: knn, neighbours: few}", "'few' is not a number"),
+        ("train: {machine: knn, neighbours: few}", "a whole number from 1 on is needed"),
         ("train: {machine: knn, neighbours: [1]}", "train.neighbours: not a number or a word"),
         ("train: {machine: knn, multiclass: ova}", "machine knn takes no multiclass code"),
         ("train: {machine: knn, decoding: votes}", "machine knn takes no multiclass code"),
