@@ -179,7 +179,8 @@ typename Smo<T, G>::Step Smo<T, G>::pair_step(LocalProblem<T, G>& p, BlockRows<T
   const double end_j = piece_end_down(p.beta[j], p.lower[j], p.kink[j]);
   const double room_i = end_i - p.beta[i], room_j = p.beta[j] - end_j;
   const T floor = curvature_floor(std::max(p.diagonal[i], p.diagonal[j]));
-  double t = (p.low_F(j) - p.up_F(i)) / std::max(eta, static_cast<double>(floor));
+  const G slope = (p.F[j] + p.low_mask[g][j]) - (p.F[i] + p.up_mask[g][i]);
+  double t = static_cast<double>(slope) / std::max(eta, static_cast<double>(floor));
   t = std::min({t, room_i, room_j});
   Step step;
   step.stayed_free = p.is_free(i) && p.is_free(j);
