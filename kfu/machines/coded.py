@@ -99,6 +99,7 @@ class CodedTraining:
         self.stop = threading.Event()
         self.talking = threading.Lock()  # progress and checkpoints are told by one at a time
         self.iterations_done = 0
+        self.shares_rows = False
 
     # ---- order of the machines ---------------------------------------------------------------
 
@@ -118,7 +119,7 @@ class CodedTraining:
             store = self.task.shared_store(settings)
         if self.n_machines > 2 and takes_all and self.task.store is None and store is not None:
             store = self.with_shared_rows(store)
-            settings = self.settings_beside_shared_rows(store)
+            settings = self.settings_beside_shared_rows()
         return self.run_in_turn(store, settings)
 
     def with_shared_rows(self, store: Any) -> Any:
@@ -127,9 +128,7 @@ class CodedTraining:
             self.shares_rows = True
         return store
 
-    shares_rows = False
-
-    def settings_beside_shared_rows(self, store: Any) -> SolverSettings:
+    def settings_beside_shared_rows(self) -> SolverSettings:
         settings = self.task.settings
         if not self.shares_rows:
             return settings

@@ -20,6 +20,7 @@ from kfu.data import Matrix, encode_labels, format_label
 from kfu.errors import ConvergenceWarning, DataError
 from kfu.kernels import KernelSpec
 from kfu.machine_kinds import CLASSIFIER, NOVELTY, RANKER
+from kfu.machines.coded import SHARED_ROWS_PART, SHARED_VALUE_COST
 from kfu.machines.registry import Machine, machine_named
 from kfu.machines.training import train
 from kfu.model import Model
@@ -31,8 +32,6 @@ from kfu.validation.regression_scores import mae, mse, r2
 
 # Machines whose fold is the whole problem with some boxes closed.
 CLOSES_BOXES = frozenset({"svc", "svc2", "nu-svc", "one-class", "svr", "nu-svr"})
-SHARED_VALUE_COST = 100.0  # multiply-adds behind a value from which on full rows are shared
-SHARED_ROWS_PART = 0.8
 
 
 @dataclass
