@@ -103,9 +103,17 @@ class CodedTraining:
 
     # ---- order of the machines ---------------------------------------------------------------
 
+    @property
+    def takes_all(self) -> bool:
+        """Whether every machine is trained on all rows."""
+        return all(rows.size == self.task.n for rows in self.rows)
+
     def run(self) -> list[Solution]:
-        settings = self.task.settings
-        takes_all = all(rows.size == self.task.n for rows in self.rows)
+        settings, takes_all = self.task.settings, self.takes_all
+        if self.task.engine is not None:
+            from kfu.engine.machine_tasks import solve_machines
+
+            return solve_machines(self, self.task.engine)
         side_by_side = (
             not takes_all
             and self.n_machines > 1

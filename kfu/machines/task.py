@@ -53,6 +53,7 @@ class TrainingTask:
     checkpoint: Checkpoint | None = None
     class_weight: Any = None
     store: Any = None  # a KernelStore over X, when the caller trains several machines on it
+    engine: Any = None  # an entered engine (kfu.engine) for the machines of a code
     resumed: dict[int, np.ndarray] = field(default_factory=dict)  # machine -> β by row
 
     # ---- the problem solved ------------------------------------------------------------------

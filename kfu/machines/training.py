@@ -43,6 +43,7 @@ def train(
     progress: ProgressCallback | None = None,
     checkpoint: Checkpoint | None = None,
     store: Any = None,
+    engine: Any = None,
     source: str = "data",
     probability: str | None = None,
     probability_outputs: str = "cv",
@@ -58,6 +59,7 @@ def train(
     "crammer-singer", "weston-watkins", a code matrix or the path of one; decoding: a name of
     kfu.multiclass.DECODINGS. qid: queries of a ranking. `start` gives a model to start from; its
     `support` rows refer to the same X. `store` is a KernelStore over X under the same kernel.
+    `engine` is an entered engine (kfu.engine) that trains the machines of a code as its tasks.
     probability: "sigmoid" or "isotonic" adds a calibration (kfu.calibration) fitted to outputs of
     rows left out (probability_outputs: "cv", "hold-out") or corrected by the span ("span").
     Further options are those of the machine (kfu.machines.OPTIONS): nu, epsilon, margins, ...
@@ -83,6 +85,7 @@ def train(
         progress=progress,
         checkpoint=checkpoint,
         store=store,
+        engine=engine,
         source=source,
         **options,
     )
@@ -127,6 +130,7 @@ def prepare(
     progress: ProgressCallback | None = None,
     checkpoint: Checkpoint | None = None,
     store: Any = None,
+    engine: Any = None,
     source: str = "data",
     **options: Any,
 ) -> TrainingTask:
@@ -160,6 +164,7 @@ def prepare(
         checkpoint=checkpoint,
         class_weight=class_weight,
         store=None if bias == "regularised" else store,  # that one solves with K + 1
+        engine=engine,
     )
     if is_classifier:
         task.classes, task.labels = _encoded(y, task.n, source)
