@@ -128,6 +128,46 @@ class TrainingProgress:
         return False
 
 
+class StageProgress:
+    """The progress of an engine's tasks: a bar on a terminal, a line for each with -v.
+
+    Called with the stage (folds, machines, sums ...), how many of its tasks are done, and of how
+    many.
+    """
+
+    def __init__(self, enabled: bool) -> None:
+        self.display: Any = None
+        self.bars: dict[str, Any] = {}
+        if enabled and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+            self.display = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=30),
+                MofNCompleteColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+
+    def __enter__(self) -> StageProgress:
+        if self.display is not None:
+            self.display.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.display is not None:
+            self.display.stop()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        note(f"{stage}: {done} of {total}")
+        if self.display is None:
+            return
+        if stage not in self.bars:
+            self.bars[stage] = self.display.add_task(stage, total=total)
+        self.display.update(self.bars[stage], completed=done)
+
+
 def gap_fraction(first: float, gap: float, tolerance: float) -> float:
     """Share of the way from ``first`` to ``tolerance`` on a log scale, in [0, 1]."""
     if gap <= tolerance or first <= tolerance:

@@ -9,23 +9,22 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import click
 import numpy as np
 
 from kfu.cli import console, inputs
-from kfu.cli.parameters import COUNT, Name
+from kfu.cli.engines import engine_option, n_workers
 from kfu.cli.training_setup import machine_options
 from kfu.data import format_label
 from kfu.errors import SettingsError
 from kfu.kernels import KernelSpec
 from kfu.machine_kinds import CLASSIFIER
 from kfu.machines import MACHINES
+from kfu.machines.single_machine import SINGLE_MACHINES
 from kfu.model import Model
 from kfu.multiclass import ova_code
 from kfu.report import train_report
 from kfu.solvers import SolverSettings
 
-ENGINE_NAMES = ("local", "dask")
 USUAL_CENTRES = 1000
 RIDGE_STEPS = 10.0 ** np.arange(-5.0, 4.0)  # tried when the ridge is to be chosen
 UNIT_KERNELS = ("rbf", "rbf-ard", "laplacian")  # K(x, x) = 1, which the steps are meant for
@@ -35,22 +34,17 @@ NOT_WITH_ENGINE = (
     *("regularised_bias", "max_seconds", "max_iterations", "precision", "solver"),
 )
 
-engine = click.option(
-    "--engine",
-    type=Name("engine", list(ENGINE_NAMES)),
-    default=None,
-    help="Machines rls and rlsc, approximation rectangle: read DATA (a file or a quoted pattern) "
-    "in partitions and never as a whole, on the threads of this process (local) or the workers of "
-    "a dask cluster (dask).",
+engine = engine_option(
+    "Machines rls and rlsc, approximation rectangle: read DATA (a file or a quoted pattern) in "
+    "partitions and never as a whole; classifiers under a multiclass code: each binary machine is "
+    "a task. On the threads of this process (local) or the workers of a dask cluster (dask)."
 )
-scheduler = click.option(
-    "--scheduler",
-    metavar="ADDRESS",
-    help="Address of a dask scheduler.  [default: a cluster of processes on this machine]",
-)
-workers = click.option(
-    "--workers", type=COUNT, default=0, show_default=True, help="Workers of --engine; 0: all cores."
-)
+PARTITIONED = ("rls", "rlsc")
+
+
+def is_partitioned(opts: dict[str, Any]) -> bool:
+    """Whether --engine reads the rows in partitions; else it trains the machines of a code."""
+    return opts["engine"] is not None and opts["machine"] in PARTITIONED
 
 
 def train_partitioned(data: str, opts: dict[str, Any]) -> tuple[Model, dict[str, Any]]:
@@ -69,23 +63,24 @@ def train_partitioned(data: str, opts: dict[str, Any]) -> tuple[Model, dict[str,
             f"--engine chooses the ridge for kernels with K(x, x) = 1 ({', '.join(UNIT_KERNELS)}); "
             f"give --ridge for {kernel.name}"
         )
-    fit = train_rectangle_partitioned(
-        data,
-        kernel=kernel,
-        ridge=grid if ridge in (None, "auto") else float(ridge),
-        n_centres=opts["centres"] or USUAL_CENTRES,
-        selection=opts["centres_by"] or "random",
-        seed=opts["seed"],
-        targets="classes" if machine.kind == CLASSIFIER else "numbers",
-        class_weight=class_weights(opts),
-        bias=bool(opts["bias"]),
-        engine=opts["engine"],
-        scheduler=opts["scheduler"],
-        workers=opts["workers"] or (opts["threads"] if opts["engine"] == "local" else 0),
-        progress=shown_progress,
-        loo=True,
-        **reading(opts),
-    )
+    with console.StageProgress(enabled=not console.is_quiet()) as shown:
+        fit = train_rectangle_partitioned(
+            data,
+            kernel=kernel,
+            ridge=grid if ridge in (None, "auto") else float(ridge),
+            n_centres=opts["centres"] or USUAL_CENTRES,
+            selection=opts["centres_by"] or "random",
+            seed=opts["seed"],
+            targets="classes" if machine.kind == CLASSIFIER else "numbers",
+            class_weight=class_weights(opts),
+            bias=bool(opts["bias"]),
+            engine=opts["engine"],
+            scheduler=opts["scheduler"],
+            workers=n_workers(opts),
+            progress=shown,
+            loo=True,
+            **reading(opts),
+        )
     model = model_of(fit, machine.name, opts)
     warnings = []
     if ridge in (None, "auto") and model.info["ridge"] in (grid[0], grid[-1]):
@@ -111,9 +106,6 @@ REPORTED = ("ridge", "lambda", "centres", "trace_portion", "loo_mse")
 
 
 def check_options(opts: dict[str, Any]) -> None:
-    machine = MACHINES[opts["machine"]]
-    if machine.name not in ("rls", "rlsc"):
-        raise SettingsError(f"--engine is for the machines rls and rlsc, not for {machine.name}")
     if opts["approximation"] not in (None, "rectangle"):
         raise SettingsError(
             f"--engine trains --approximation rectangle, not {opts['approximation']}"
@@ -124,8 +116,23 @@ def check_options(opts: dict[str, Any]) -> None:
             raise SettingsError(f"--{word} does not go with --engine; leave it out")
     if opts["multiclass"] not in (None, "ova"):
         raise SettingsError("--engine trains one machine for each class (ova); leave the code out")
-    if opts["scheduler"] is not None and opts["engine"] != "dask":
-        raise SettingsError("--scheduler is for --engine dask")
+
+
+def check_machines(opts: dict[str, Any]) -> None:
+    """SettingsError where --engine has no machines of a code to deal to workers."""
+    machine = MACHINES[opts["machine"]]
+    if opts["engine"] is None:
+        return
+    if not machine.takes_codes:
+        raise SettingsError(
+            f"--engine is for rls, rlsc and machines of a multiclass code, not for {machine.name}"
+        )
+    if opts["multiclass"] in SINGLE_MACHINES:
+        raise SettingsError(f"--multiclass {opts['multiclass']} is one problem; leave --engine out")
+    for name in ("checkpoint", "max_seconds", "max_iterations"):
+        if opts[name]:
+            word = name.replace("_", "-")
+            raise SettingsError(f"--{word} does not go with --engine; leave it out")
 
 
 def class_weights(opts: dict[str, Any]) -> dict[Any, float] | None:
@@ -139,10 +146,6 @@ def reading(opts: dict[str, Any]) -> dict[str, Any]:
     found = inputs.reader_options(opts)
     found.pop("threads")
     return found
-
-
-def shown_progress(stage: str, done: int, total: int) -> None:
-    console.note(f"{stage}: {done} of {total} partitions")
 
 
 def model_of(fit: Any, machine: str, opts: dict[str, Any]) -> Model:

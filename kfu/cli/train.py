@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from kfu.cli import console, inputs, options, partitioned
+from kfu.cli import console, engines, inputs, options, partitioned
 from kfu.cli.file_kind import load_any_model
 from kfu.cli.main import EXIT_INTERRUPTED, EXIT_NOT_CONVERGED
 from kfu.cli.parameters import POSITIVE
@@ -122,8 +122,8 @@ Examples:
     help="Seconds between two checkpoints.",
 )
 @partitioned.engine
-@partitioned.scheduler
-@partitioned.workers
+@engines.scheduler
+@engines.workers
 @options.data_options
 @options.common_options
 def train(data: str, output: str | None, report: str | None, **opts: Any) -> int:
@@ -139,8 +139,10 @@ def train(data: str, output: str | None, report: str | None, **opts: Any) -> int
     inputs.check_output(output)
     inputs.check_output(report, "choose another with --report")
     inputs.check_output(opts["checkpoint"], "choose another with --checkpoint")
-    if opts["engine"] is not None:
+    engines.check_engine(opts)
+    if partitioned.is_partitioned(opts):
         return train_by_engine(data, output, report, opts)
+    partitioned.check_machines(opts)
     wanted = {**training_options(opts), **run_options(opts)}
 
     dataset = read_training_data(data, opts, wanted["kernel"])
@@ -151,7 +153,8 @@ def train(data: str, output: str | None, report: str | None, **opts: Any) -> int
     if wanted["kernel"].params.get("gamma") == "median":
         gamma = suggest_gamma(X, seed=opts["seed"])
         wanted["kernel"] = wanted["kernel"].with_params(gamma=gamma)
-    model = run_training(X, dataset, wanted)
+    with engines.opened(opts) as engine:
+        model = run_training(X, dataset, {**wanted, "engine": engine})
     model.scaler = scaler
     trained_at = time.perf_counter()
 

@@ -87,7 +87,8 @@ def solve_machines(columns: CodedTraining, engine: Engine) -> list[Solution]:
     groups = groups_of([rows.size for rows in columns.rows])
     shared = engine.share(SharedTraining, travels)
     solutions: list[Any] = [None] * columns.n_machines
-    for group, found in zip(groups, engine.map("machines", trained_group, groups, shared)):
+    results = engine.map("machines", trained_group, groups, shared)
+    for group, found in zip(groups, results, strict=True):
         for machine, solution in zip(group, found, strict=True):
             solutions[machine] = solution
     return solutions

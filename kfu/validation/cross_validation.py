@@ -97,8 +97,8 @@ def cross_validate(
     `labels` are the classes when they are known beforehand. `on_fold(k, FoldResult)` is called
     after each fold; when it returns True no more are run.
     """
-    runner = _Runner(X, dict(options), labels)
-    if _leaves_one_out(folds) and runner.has_exact_leave_one_out():
+    runner = FoldRunner(X, dict(options), labels)
+    if leaves_one_out(folds) and runner.has_exact_leave_one_out():
         return runner.leave_one_out(folds)
     result: CrossValidation | None = None
     for number, (train_rows, test_rows) in enumerate(folds):
@@ -115,7 +115,7 @@ def cross_validate(
     return result
 
 
-class _Runner:
+class FoldRunner:
     """Trains the folds of one data set with everything they can share."""
 
     def __init__(self, X: Matrix, options: dict[str, Any], classes: np.ndarray | None) -> None:
@@ -278,7 +278,7 @@ class _Runner:
         }
 
 
-def _leaves_one_out(folds: Folds) -> bool:
+def leaves_one_out(folds: Folds) -> bool:
     return len(folds) == folds.n and all(rows.size == 1 for rows in folds.tests)
 
 
