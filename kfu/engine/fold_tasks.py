@@ -83,7 +83,7 @@ def cross_validate_by_engine(
 ) -> list[CrossValidation]:
     """One CrossValidation for each learner, all on the same folds.
 
-    `learners` are arguments of kfu.machines.train, as for cross_validate. `engine` has been entered.
+    `learners` are arguments of kfu.machines.train, as for cross_validate; `engine` is entered.
     """
     travelling = [alone(learner, engine) for learner in learners]
     shared = engine.share(SharedFolds, X, folds, travelling)

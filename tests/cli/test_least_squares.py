@@ -102,7 +102,7 @@ class TestEngine:
     @pytest.mark.parametrize(
         ("args", "words"),
         [
-            (["-m", "svr"], "for the machines rls and rlsc"),
+            (["-m", "svr"], "for rls, rlsc and machines of a multiclass code"),
             (["-m", "rls", "--approximation", "nystrom"], "rectangle, not nystrom"),
             (["-m", "rls", "--lambda", "1"], "--lambda does not go with --engine"),
             (["-m", "rls", "--scheduler", "tcp://x:1"], "--scheduler is for --engine dask"),
