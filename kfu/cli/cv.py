@@ -5,13 +5,21 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
-from typing import IO, Any
+from typing import Any
 
 import click
 import numpy as np
 
-from kfu.cli import console, inputs, options
+from kfu.cli import console, engines, grid, inputs, options
 from kfu.cli.config_file import as_typed, load_yaml_mapping, spellings
+from kfu.cli.cv_report import (
+    comparison,
+    main_score,
+    print_summary,
+    report_of,
+    unfinished_folds,
+    write_rows,
+)
 from kfu.cli.parameters import POSITIVE_COUNT, Name
 from kfu.cli.row_weights import read_labels
 from kfu.cli.train import interrupt_on_terminate
@@ -22,30 +30,33 @@ from kfu.cli.training_setup import (
     scaled,
     training_options,
 )
-from kfu.data import Dataset, format_label
+from kfu.data import Dataset
 from kfu.errors import DataError, SettingsError
-from kfu.io.atomic import atomic_output
-from kfu.machine_kinds import CLASSIFIER, RANKER, REGRESSOR
+from kfu.machine_kinds import NOVELTY, RANKER
 from kfu.machines import MACHINES, OPTIONS
-from kfu.report import Confusion, figure, peak_rss_mib, print_facts, print_table, write_json
-from kfu.validation import corrected_resampled_t_test
+from kfu.report import write_json
 from kfu.validation.cross_validation import CrossValidation, cross_validate
 from kfu.validation.folds import SPLITTERS, Folds, make_folds
 
-MAIN_SCORE = {CLASSIFIER: "error", REGRESSOR: "mse", RANKER: "pair_error"}
-SHOWN_FOLDS = 20
-COUNTERS = ("iterations", "kernel_evaluations", "rounds")
 # Options of the command that the file of --against cannot change: the data and the folds.
 NOT_OF_A_LEARNER = frozenset(
     {"data", "data_format", "zero_based", "label_column", "header", "folds", "by", "groups"}
     | {"repeats", "against", "output", "report", "config", "quiet", "verbose"}
+    | {"engine", "scheduler", "workers"}
+)
+
+engine = engines.engine_option(
+    "Every fold of every learner is a task: on the threads of this process (local) or the workers "
+    "of a dask cluster (dask). Folds then do not start from each other's solutions."
 )
 
 
+@grid.takes_several
 @click.command(
     epilog="""\b
 Examples:
   kfu cv heart.svm -c 1 -g 0.05                      # ten stratified folds
+  kfu cv heart.svm -c 0.1,1,10 -g 0.01,0.1           # a table of six, the best marked
   kfu cv heart.svm --by loo --report loo.json
   kfu cv heart.svm -k rbf -c 1 --repeats 10 --against linear.yaml
   kfu cv ranking.svm -m rank --by group              # whole queries together
@@ -102,6 +113,9 @@ Examples:
 @options.regularised_bias
 @options.scale
 @options.solver_options
+@engine
+@engines.scheduler
+@engines.workers
 @options.data_options
 @options.common_options
 def cv(data: str, output: str | None, report: str | None, against: str | None, **opts: Any) -> None:
@@ -111,38 +125,67 @@ def cv(data: str, output: str | None, report: str | None, against: str | None, *
     of 'kfu train'. Folds share kernel values and start from each other's solutions, so k folds cost
     far less than k trainings; --by loo leaves out one row at a time and trains only where the row
     matters. With --scale, the features are scaled once, by all rows.
+
+    Several values with commas between them (-c, -g, --sigma, -d, -r, --nu, --epsilon, --ridge,
+    --lambda, --centres ...) are tried in every combination on the same folds; -o and --report are
+    of the best.
     """
     begin = time.perf_counter()
     inputs.check_distinct({"-o": output, "--report": report}, [data, against, opts["weights_file"]])
     inputs.check_output(output)
     inputs.check_output(report, "choose another with --report")
-    wanted = training_options(opts)
-    dataset = read_training_data(data, opts, wanted["kernel"])
-    wanted.update(data_options(dataset, opts))
+    check_combination(against, opts)
+    tried = grid.learners(opts)
+    wanted = [training_options(one) for one in tried]
+    dataset = read_training_data(data, opts, wanted[0]["kernel"])
+    of_data = data_options(dataset, opts)
+    wanted = [{**one, **of_data} for one in wanted]
     X, _ = scaled(dataset, opts["scale"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         folds = folds_of(dataset, opts)
     if against is not None:
         rival_X, rival_options = rival_of(against, opts, dataset)
-    with interrupt_on_terminate():
-        found = run_folds(X, dataset, folds, wanted)
-        rival = None
+    rival = None
+    with interrupt_on_terminate(), engines.opened(opts) as chosen:
+        every = run_learners(X, dataset, folds, wanted, chosen)
         if against is not None:
-            rival = run_folds(rival_X, dataset, folds, rival_options)
+            rival = run_learners(rival_X, dataset, folds, [rival_options], chosen)[0]
     seconds = time.perf_counter() - begin
+    score = main_score(opts["machine"], every[0])
+    best = grid.best_of(every, score)
+    found = every[best]
     if output is not None:
         write_rows(output, dataset, found)
-    said = [*(str(warning.message) for warning in caught), *unfinished_folds(found)]
+    said = [*(str(warning.message) for warning in caught), *unfinished_folds(every)]
     for message in said:
         console.warn(message)
     content = report_of(found, dataset, opts, seconds, said)
+    names = grid.varied(opts)
+    if names:
+        content |= grid.grid_report(tried, names, every, score, best)
     if rival is not None and against is not None:
         content["against"] = comparison(found, rival, folds, opts, against)
     if report is not None:
         write_json(report, content)
     if report != "-" and not console.is_quiet():
+        if names:
+            grid.print_grid(content)
         print_summary(content)
+
+
+def check_combination(against: str | None, opts: dict[str, Any]) -> None:
+    """SettingsError for options that are right one by one."""
+    engines.check_engine(opts)
+    names = grid.varied(opts)
+    if names and against is not None:
+        raise SettingsError("--against compares single learners; give one value of each option")
+    if names and MACHINES[opts["machine"]].kind == NOVELTY:
+        raise SettingsError(
+            f"machine {opts['machine']} has no score to choose by; give one value of each option"
+        )
+    if opts["engine"] is not None and opts["max_seconds"]:
+        raise SettingsError("--max-seconds does not go with --engine; leave it out")
 
 
 def folds_of(dataset: Dataset, opts: dict[str, Any]) -> Folds:
@@ -180,6 +223,18 @@ def folds_of(dataset: Dataset, opts: dict[str, Any]) -> Folds:
         seed=opts["seed"],
         repeats=opts["repeats"],
     )
+
+
+def run_learners(
+    X: Any, dataset: Dataset, folds: Folds, learners: list[dict[str, Any]], chosen: Any
+) -> list[CrossValidation]:
+    """Every learner on the same folds: one after the other, or as tasks of an engine."""
+    if chosen is None:
+        return [run_folds(X, dataset, folds, learner) for learner in learners]
+    from kfu.engine.fold_tasks import cross_validate_by_engine
+
+    complete = [{**one, "y": dataset.y, "source": dataset.source} for one in learners]
+    return cross_validate_by_engine(X, folds, complete, chosen)
 
 
 def run_folds(X: Any, dataset: Dataset, folds: Folds, wanted: dict[str, Any]) -> CrossValidation:
@@ -243,140 +298,3 @@ def changes_of(path: str) -> dict[str, Any]:
         except click.BadParameter as error:
             raise SettingsError(f"{path}: {key}: {error.message}") from None
     return changes
-
-
-def report_of(
-    found: CrossValidation, dataset: Dataset, opts: dict[str, Any], seconds: float, said: list[str]
-) -> dict[str, Any]:
-    kind = MACHINES[opts["machine"]].kind
-    content: dict[str, Any] = {
-        "status": "done",
-        "machine": opts["machine"],
-        "n": dataset.n,
-        "n_features": dataset.n_features,
-        "n_folds": len(found.folds),
-        "repeats": opts["repeats"],
-    }
-    for name in found.score_names:
-        content[name] = found.mean(name)
-        content[f"{name}_std"] = found.std(name)
-    if kind == CLASSIFIER:
-        content |= pooled(found, dataset)
-    content["folds"] = [
-        {
-            **fold.scores,
-            "n_train": fold.info["n_train"],
-            "n_test": fold.info["n_test"],
-            "status": fold.info.get("status"),
-            **{name: fold.info.get(name) for name in ("n_sv", "iterations")},
-        }
-        for fold in found.folds
-    ]
-    counted = [name for name in COUNTERS if found.folds[0].info.get(name) is not None]
-    content |= {name: int(found.total(name)) if name in counted else None for name in COUNTERS}
-    content |= {"seconds": seconds, "peak_rss_mib": peak_rss_mib(), "warnings": list(said)}
-    return content
-
-
-def pooled(found: CrossValidation, dataset: Dataset) -> dict[str, Any]:
-    """All test predictions counted together."""
-    confusion = Confusion(found.classes)
-    position = {value: k for k, value in enumerate(found.classes.tolist())}
-    for fold in found.folds:
-        assert dataset.y is not None
-        winners = np.array([position[value] for value in fold.predicted.tolist()], dtype=np.int64)
-        confusion.add(dataset.y[fold.test], winners)
-    summary = confusion.summary()
-    return {
-        "pooled_error": summary["error"],
-        "n_errors": confusion.n_labelled - confusion.n_correct,
-        "per_class": summary["per_class"],
-        "confusion": confusion.table(),
-    }
-
-
-def comparison(
-    found: CrossValidation, rival: CrossValidation, folds: Folds, opts: dict[str, Any], path: str
-) -> dict[str, Any]:
-    score = MAIN_SCORE.get(MACHINES[opts["machine"]].kind, found.score_names[0])
-    differences = np.array(
-        [a.scores[score] - b.scores[score] for a, b in zip(found.folds, rival.folds, strict=True)]
-    )
-    differences = differences[np.isfinite(differences)]  # folds with nothing to judge
-    content: dict[str, Any] = {
-        "file": path,
-        "score": score,
-        "mean": rival.mean(score),
-        "std": rival.std(score),
-        "difference": float(differences.mean()) if differences.size else None,
-    }
-    if len(differences) > 1:
-        n_test = float(np.mean([fold.info["n_test"] for fold in found.folds]))
-        test = corrected_resampled_t_test(differences, folds.n - n_test, n_test)
-        content |= {
-            "t": test.statistic,
-            "p_value": test.p_value,
-            "low": test.low,
-            "high": test.high,
-        }
-    return content
-
-
-def write_rows(path: str, dataset: Dataset, found: CrossValidation) -> None:
-    """One line for each tested row: fold, row (from 1), label, prediction, outputs."""
-    with atomic_output(path) as stream:
-        width = found.folds[0].decision.shape[1]
-        names = ["fold", "row", "label", "predicted", *(f"output{k + 1}" for k in range(width))]
-        stream.write(("# " + "\t".join(names) + "\n").encode())
-        for number, fold in enumerate(found.folds, start=1):
-            write_fold(stream, number, fold, dataset)
-
-
-def write_fold(stream: IO[bytes], number: int, fold: Any, dataset: Dataset) -> None:
-    for k, row in enumerate(fold.test.tolist()):
-        label = "?" if dataset.y is None else format_label(dataset.y[row])
-        said = format_label(fold.predicted[k])
-        outputs = "\t".join(map(repr, fold.decision[k].tolist()))
-        stream.write(f"{number}\t{row + 1}\t{label}\t{said}\t{outputs}\n".encode())
-
-
-def unfinished_folds(found: CrossValidation) -> list[str]:
-    states = [f.info.get("status") for f in found.folds if f.info.get("status") != "converged"]
-    if not states:
-        return []
-    return [f"{len(states)} of {len(found.folds)} folds stopped before convergence ({states[0]})"]
-
-
-def print_summary(content: dict[str, Any]) -> None:
-    facts: list[tuple[str, Any]] = [
-        ("folds", f"{content['n_folds']} of {content['n']} rows"),
-    ]
-    for name in ("error", "accuracy", "mse", "mae", "r2", "ndcg", "pair_error", "outliers"):
-        if name in content:
-            spread = content[f"{name}_std"]
-            shown = figure(content[name])
-            few = content["n_folds"] == content["n"] or not np.isfinite(spread)
-            facts.append((name.replace("_", " "), shown if few else f"{shown} ± {figure(spread)}"))
-    if "n_errors" in content:
-        facts.append(("errors", content["n_errors"]))
-    if content["iterations"] is not None:
-        facts.append(("iterations", content["iterations"]))
-    facts.append(("seconds", f"{content['seconds']:.3f}"))
-    print_facts(facts)
-    if content["n_folds"] <= SHOWN_FOLDS:
-        names = [name for name in content["folds"][0] if name != "status"]
-        rows = [
-            [str(k), *(figure(fold[name]) for name in names)]
-            for k, fold in enumerate(content["folds"], start=1)
-        ]
-        print_table(["fold", *names], rows)
-    rival = content.get("against")
-    if rival is not None:
-        lines = [
-            ("against", rival["file"]),
-            (f"its {rival['score']}", f"{figure(rival['mean'])} ± {figure(rival['std'])}"),
-            ("difference", rival["difference"]),
-        ]
-        if "p_value" in rival:
-            lines.append(("p-value (corrected t)", rival["p_value"]))
-        print_facts(lines)

@@ -285,3 +285,28 @@ class FeaturePair(click.ParamType):
         if first < 1 or second < 1 or first == second:
             self.fail(f"'{value}': features count from 1 and must differ", param, ctx)
         return first - 1, second - 1
+
+
+class Several(click.ParamType):
+    """One value of a type, or several with commas between them, to be tried in turn: a tuple."""
+
+    def __init__(self, inner: click.ParamType) -> None:
+        self.inner = inner
+        self.name = f"{inner.name}[,...]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):  # converted before
+            return value
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list) or len(parts) == 1:
+            single = parts[0] if isinstance(parts, list) else parts
+            return self.inner.convert(single, param, ctx)
+        if any(isinstance(part, str) and not part.strip() for part in parts):
+            self.fail(f"'{value}' has an empty place; write for example 0.1,1,10", param, ctx)
+        found = tuple(
+            self.inner.convert(part.strip() if isinstance(part, str) else part, param, ctx)
+            for part in parts
+        )
+        if len(set(found)) < len(found):
+            self.fail(f"'{value}' names a value twice; keep one of them", param, ctx)
+        return found
