@@ -1,0 +1,351 @@
+"""The path of a machine: what happened at every breakpoint, and the model at any value between.
+
+Only events are kept (which rows changed their state, and when); β at a value is rebuilt from the
+states there by solving for the free variables, so memory grows with the number of events and the
+answer is as exact as one that was solved for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy
+
+from kfu._version import __version__
+from kfu.errors import SettingsError
+from kfu.machine_kinds import CLASSIFIER, NOVELTY, kind_of_machine
+from kfu.machines.task import TrainingTask, rows_of
+from kfu.model import Model
+from kfu.paths.certificate import certify
+from kfu.paths.columns import FINISHED, find_columns, records_of
+from kfu.paths.path_file import write_path_file
+from kfu.paths.ranges import ranges_of
+from kfu.paths.registry import VALUE_COLUMNS, PathDefinition, Span
+from kfu.paths.states import FREE_STATES
+from kfu.paths.step_function import StepFunction
+from kfu.paths.validation import error_curve
+
+if TYPE_CHECKING:
+    from kfu.scale import Scaler
+    from kfu.solvers.parametric import Track
+
+
+@dataclass
+class DataReference:
+    """Where the rows of a path are: a file and how it was read, and what they were."""
+
+    fingerprint: str
+    file: str | None = None
+    reader: dict[str, Any] = field(default_factory=dict)  # arguments of kfu.read_dataset
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"file": self.file, "fingerprint": self.fingerprint, "reader": self.reader}
+
+
+@dataclass(eq=False)
+class RegularisationPath:
+    """All solutions of a machine between two values of its parameter; see the head of the file.
+
+    `track` is what the engine found (kfu.solvers.parametric), `task` the checked training task
+    without its cost, `definition` what the two mean.
+    """
+
+    definition: PathDefinition
+    task: TrainingTask
+    track: Track
+    span: Span = field(default_factory=Span)
+    how: str = ""  # how the beginning was found
+    data: DataReference | None = None
+    scaler: Scaler | None = None
+    n_valid: int = 0
+    valid_file: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)  # of the engine, for the header
+    _columns: dict[str, np.ndarray] | None = field(default=None, init=False, repr=False)
+
+    # ---- what it is ------------------------------------------------------------------------
+
+    @property
+    def machine(self) -> str:
+        return self.definition.machine
+
+    @property
+    def parameter(self) -> str:
+        return self.definition.parameter
+
+    @property
+    def kernel(self) -> Any:
+        return self.task.kernel
+
+    @property
+    def classes(self) -> np.ndarray:
+        return self.task.classes
+
+    @property
+    def n(self) -> int:
+        return self.task.n
+
+    @property
+    def n_features(self) -> int:
+        return int(self.task.X.shape[1])
+
+    @property
+    def status(self) -> str:
+        return str(self.track.status)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED
+
+    def __len__(self) -> int:
+        """The number of breakpoints."""
+        return len(self.track.t)
+
+    @property
+    def n_steps(self) -> int:
+        """The number of stretches between breakpoints."""
+        return len(self) - 1
+
+    @property
+    def low(self) -> float:
+        return float(np.min(self._values))
+
+    @property
+    def high(self) -> float:
+        return float(np.max(self._values))
+
+    @property
+    def _values(self) -> np.ndarray:
+        return np.asarray(self.definition.value_of(self.track.t), dtype=np.float64)
+
+    # ---- columns ---------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """One array for each column of the file, but for event and items; NaN is not known."""
+        if self._columns is None:
+            self._columns = find_columns(self.definition, self.task, self.track, self.n_valid)
+        return self._columns
+
+    def records(self, first: int = 0) -> Iterator[dict[str, Any]]:
+        """The breakpoints from `first` on, as the file has them."""
+        words = self.definition.vocabulary(self.task)
+        yield from records_of(self.track, words, self.parameter, self.columns, first)
+
+    @property
+    def steps(self) -> Sequence[dict[str, Any]]:
+        """The breakpoints as a list of records."""
+        return list(self.records())
+
+    # ---- models ----------------------------------------------------------------------------
+
+    def at(
+        self,
+        value: float | None = None,
+        *,
+        C: float | None = None,
+        lam: float | None = None,
+        epsilon: float | None = None,
+        nu: float | None = None,
+    ) -> Model:
+        """The model at a value: C of a λ-path when it is not named, else the parameter.
+
+        Exact: it is the solution there, not one between two others. SettingsError for a value that
+        the path does not reach.
+        """
+        t = self.definition.t_of(self._asked(value, C=C, lam=lam, epsilon=epsilon, nu=nu))
+        coef, bias, facts = self._solution(t)
+        return self._model(coef, bias, facts, float(self.definition.value_of(t)))
+
+    def solution(self, t: float) -> tuple[np.ndarray, np.ndarray]:
+        """(β, θ) of the parametric problem at t."""
+        beta, theta = self.track.solution(t)
+        return np.asarray(beta), np.atleast_1d(theta)
+
+    def _asked(self, value: float | None, **named: float | None) -> float:
+        given = {name: number for name, number in named.items() if number is not None}
+        if value is not None:
+            given["C" if self.parameter == "lambda" and self._has_cost else self.parameter] = value
+        if len(given) != 1:
+            raise SettingsError("give one value to extract the model at")
+        name, number = next(iter(given.items()))
+        name = {"lam": "lambda"}.get(name, name)
+        if name not in VALUE_COLUMNS[self.parameter]:
+            raise SettingsError(f"this is a path in {self.parameter}; it has no {name}")
+        number = float(number)
+        if name == "C" and number > 0:
+            return 1.0 / number if np.isfinite(number) else 0.0
+        if not np.isfinite(number) or number < 0 or (name == "C" and number <= 0):
+            raise SettingsError(f"{name} is {number!r}; a number greater than 0 is needed")
+        return number
+
+    @property
+    def _has_cost(self) -> bool:
+        return len(VALUE_COLUMNS[self.parameter]) > 1
+
+    def _solution(self, t: float) -> tuple[np.ndarray, float, dict[str, Any]]:
+        """coef, bias and what is known of them at t."""
+        ends = sorted((float(self.track.t[0]), float(self.track.t[-1])))
+        # 1/C and back may miss an end by a rounding error.
+        inside = min(max(t, ends[0]), ends[1])
+        if abs(inside - t) > 4 * np.finfo(float).eps * abs(t):
+            found = self.definition.beyond(self.task, self, t)
+            if found is None:
+                raise SettingsError(self._range_message(t))
+            return *found, {}
+        beta, theta = self.solution(inside)
+        problem = self.definition.problem(self.task)
+        X, kernel = self.task.solver_kernel()
+        sure = certify(problem, X, kernel, inside, beta, theta, self.task.settings.n_threads)
+        coef, bias = self.definition.coefficients(self.task, beta, theta, inside)
+        scale = float(np.abs(beta).max(initial=0.0)) / max(np.abs(coef).max(initial=0.0), 1e-300)
+        objective = self.definition.objective(
+            self.task, np.array([sure.objective]), np.array([inside])
+        )
+        n_free = int(np.count_nonzero(self._is_free(inside)))
+        facts = {
+            "objective": float(objective[0]),
+            "kkt_violation": sure.violation / scale if scale > 0 else sure.violation,
+            "n_usv": n_free,
+        }
+        return coef, bias, facts
+
+    def _is_free(self, t: float) -> np.ndarray:
+        return np.isin(self.track.states_at(self._stretch(t)), FREE_STATES)
+
+    def _stretch(self, t: float) -> int:
+        """The breakpoint after whose events t lies."""
+        sign = -1.0 if self.track.t[0] > self.track.t[-1] else 1.0
+        place = int(np.searchsorted(sign * np.asarray(self.track.t), sign * t, side="right")) - 1
+        return min(max(place, 0), len(self) - 1)
+
+    def _range_message(self, t: float) -> str:
+        value = float(self.definition.value_of(t))
+        name = self.parameter
+        low, high = self.low, self.high
+        text = f"{name} = {value:.6g} is not on the path, which goes from {low:.6g} to {high:.6g}"
+        if self._has_cost and value > 0 and low > 0:
+            text += f" (C from {1 / high:.6g} to {1 / low:.6g})"
+        if not self.is_finished:
+            text += f"; it stopped early ({self.status}): resume it"
+        return text
+
+    def _model(self, coef: np.ndarray, bias: float, facts: dict[str, Any], value: float) -> Model:
+        task = self.task
+        support = np.flatnonzero(coef)
+        kind = kind_of_machine(self.machine)
+        code, classes, counts = np.zeros((0, 1)), np.zeros(0), np.zeros(0)
+        if kind == CLASSIFIER:
+            assert task.labels is not None
+            assert task.code is not None
+            code, classes = task.code, task.classes
+            support = support[np.argsort(task.labels[support], kind="stable")]
+            counts = np.bincount(task.labels[support], minlength=len(classes))
+        elif kind == NOVELTY:
+            code, classes = np.array([[-1], [1]]), np.array([-1.0, 1.0])
+            counts = np.array([0, support.size])
+        settings = {**task.described(), **self._setting_at(value)}
+        info = {"status": "converged", **facts, "bias": bias, "n_sv": int(support.size)}
+        return Model(
+            machine=self.machine,
+            kernel=task.kernel,
+            classes=classes,
+            n_features=self.n_features,
+            support=support,
+            support_vectors=None if task.kernel.is_precomputed else rows_of(task.X, support),
+            coef=coef[None, support],
+            bias=np.array([bias]),
+            code=code,
+            decoding=task.decoding,
+            scaler=self.scaler,
+            settings=settings,
+            info=info,
+            n_support=counts,
+        )
+
+    def _setting_at(self, value: float) -> dict[str, Any]:
+        """The option of training that the parameter is."""
+        if self.parameter != "lambda":
+            return {self.parameter: value}
+        if not self._has_cost:
+            return {"lambda": value}
+        return {"cost": 1.0 / value if value > 0 else "inf", "lambda": value}
+
+    # ---- errors ----------------------------------------------------------------------------
+
+    def validation_curve(self) -> StepFunction:
+        """The error of the validation rows for every λ of the path, exactly."""
+        if not self.n_valid:
+            raise SettingsError("the path was followed without validation rows; give them")
+        return error_curve(self.track, self.n_valid, "valid")
+
+    def training_curve(self) -> StepFunction:
+        return error_curve(self.track, self.n, "train")
+
+    def summary(self) -> dict[str, Any]:
+        """What `kfu path` reports: plain values only."""
+        columns = self.columns
+        names = VALUE_COLUMNS[self.parameter]
+        found: dict[str, Any] = {
+            "status": self.status,
+            "machine": self.machine,
+            "parameter": self.parameter,
+            "kernel": self.kernel.describe(),
+            "n": self.n,
+            "n_features": self.n_features,
+            "n_classes": len(self.classes),
+            "steps": self.n_steps,
+            "events": int(self.track.event_start[-1] - self.track.event_start[1]),
+        }
+        for name in names:
+            ends = columns[name][[0, -1]]
+            found[f"{name}_first"], found[f"{name}_last"] = ends[0].item(), ends[1].item()
+        found["largest_margin"] = int(columns["n_margin"].max())
+        found["kkt"] = float(columns["kkt"].max())
+        for name in ("train_error", "valid_error"):
+            column = columns[name]
+            if np.isfinite(column).all():
+                found[f"{name}_least"] = float(column.min())
+        return found
+
+    # ---- files -----------------------------------------------------------------------------
+
+    def header(self) -> dict[str, Any]:
+        """What the first line of the file holds: with the rows, all that rebuilds the path."""
+        task = self.task
+        sets = self.definition.vocabulary(task).sets_of(np.asarray(self.track.first_state))
+        has_weights = bool(np.any(task.weights != 1.0))
+        return {
+            "machine": self.machine,
+            "parameter": self.parameter,
+            "kernel": task.kernel.to_dict(),
+            "n": self.n,
+            "n_features": self.n_features,
+            "classes": task.classes.tolist(),
+            "settings": {
+                **{name: v for name, v in task.described().items() if name in HEADER_SETTINGS},
+                **self.options,
+            },
+            "span": {"low": self.span.low, "high": self.span.high, "upward": self.span.upward},
+            "start": {"how": self.how, "sets": {w: ranges_of(i) for w, i in sets.items()}},
+            "weights": task.weights.tolist() if has_weights else None,
+            "scaler": None if self.scaler is None else self.scaler.to_dict(),
+            "data": (self.data or DataReference(task.fingerprint()["data"])).to_dict(),
+            "validation": {"file": self.valid_file, "n": self.n_valid} if self.n_valid else None,
+            "versions": {
+                "kfu": __version__,
+                "numpy": np.__version__,
+                "scipy": scipy.__version__,
+            },
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the path file: JSON lines, or CSV when the name ends so."""
+        write_path_file(os.fspath(path), self.header(), self.records())
+
+
+# The settings of a task that the rebuilt problem needs, and who reads the file.
+HEADER_SETTINGS = frozenset({"bias", "class_weight", "cost", "epsilon", "nu", "lambda", "ridge"})

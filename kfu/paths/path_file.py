@@ -1,0 +1,308 @@
+"""The file of a path: a header, then one record for each breakpoint; JSON lines or CSV.
+
+JSON lines: the first line is the header, an object that begins with ``"format": "kfu-path"``; every
+other line is a breakpoint with the keys of `record_keys`. CSV: ``# kfu-path`` and the header on the
+first line, the names of the columns on the second, items separated by spaces. Both hold the same
+numbers, written so that reading them gives the same float64; what is not known is null or empty.
+
+    event   one word for each item, joined by "+": the state the item goes to (kfu.paths.states);
+            "start", "restart" and "end" stand for no item
+    items   row numbers, counted from 0
+
+A file whose last record has no "end" is a path that was stopped; one that ends within a line was
+cut off while it was written. Either can be resumed: nothing but the last line is ever lost.
+
+Writing goes to ``NAME.part`` beside the file, line by line, and that becomes NAME when the run ends
+(finished, at its limit of steps, or interrupted). A killed run leaves ``NAME.part``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+from kfu.errors import DataError
+from kfu.io.atomic import cannot_write
+from kfu.io.json_values import plain
+from kfu.paths.registry import VALUE_COLUMNS
+
+FORMAT = "kfu-path"
+VERSION = 1
+JSON_PREFIX = b'{"format": "kfu-path"'
+CSV_PREFIX = b"# kfu-path "
+PART_SUFFIX = ".part"
+FLUSH_RECORDS = 200
+
+FIGURES = (
+    *("event", "items", "n_margin", "n_error", "n_correct"),
+    *("bias", "objective", "train_error", "valid_error", "kkt"),
+)
+WHOLE = frozenset({"step", "n_margin", "n_error", "n_correct"})
+REQUIRED = ("machine", "parameter", "kernel", "n", "n_features", "classes", "start", "data")
+
+
+def record_keys(parameter: str) -> tuple[str, ...]:
+    """The keys of a breakpoint, in their order."""
+    return ("step", *VALUE_COLUMNS[parameter], *FIGURES)
+
+
+def is_path_head(head: bytes) -> bool:
+    """Whether the first bytes of a file are those of a path."""
+    return head.startswith((JSON_PREFIX, CSV_PREFIX))
+
+
+def is_csv_name(path: str) -> bool:
+    return path.lower().removesuffix(PART_SUFFIX).endswith(".csv")
+
+
+# ---- lines ----------------------------------------------------------------------------------
+
+
+def header_lines(header: Mapping[str, Any], is_csv: bool) -> str:
+    text = json.dumps(plain({"format": FORMAT, "version": VERSION, **header}), ensure_ascii=False)
+    if not is_csv:
+        return text + "\n"
+    return f"{CSV_PREFIX.decode()}{text}\n{','.join(record_keys(header['parameter']))}\n"
+
+
+def record_line(record: Mapping[str, Any], is_csv: bool) -> str:
+    if not is_csv:
+        return json.dumps(plain(record), ensure_ascii=False, allow_nan=False) + "\n"
+    cells = []
+    for value in plain(record).values():
+        if isinstance(value, list):
+            cells.append(" ".join(map(str, value)))
+        else:
+            cells.append("" if value is None else str(value))
+    return ",".join(cells) + "\n"
+
+
+def _parsed_json(line: str) -> dict[str, Any]:
+    record = json.loads(line)
+    if not isinstance(record, dict):
+        raise ValueError("not an object")
+    return record
+
+
+def _parsed_csv(line: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    cells = next(csv.reader(io.StringIO(line)))
+    if len(cells) != len(keys):
+        raise ValueError(f"{len(cells)} columns of {len(keys)}")
+    record: dict[str, Any] = {}
+    for key, cell in zip(keys, cells, strict=True):
+        if key == "event":
+            record[key] = cell
+        elif key == "items":
+            record[key] = [int(item) for item in cell.split()]
+        elif key in WHOLE:
+            record[key] = int(cell)
+        else:
+            record[key] = float(cell) if cell else None
+    return record
+
+
+# ---- reading --------------------------------------------------------------------------------
+
+
+@dataclass
+class PathFile:
+    """What a path file holds. `length`: bytes up to the end of the last whole record."""
+
+    name: str
+    header: dict[str, Any]
+    records: list[dict[str, Any]]
+    length: int
+    cut_line: int | None  # the number of a last line that was cut off
+    is_csv: bool
+
+    @property
+    def is_finished(self) -> bool:
+        return bool(self.records) and "end" in self.records[-1]["event"].split("+")
+
+
+def read_path_file(path: str | os.PathLike[str], *, warns: bool = True) -> PathFile:
+    """Read a path file; DataError names the line that is wrong.
+
+    A last line that was cut off is left out, with a warning unless it is not wanted.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as stream:
+            content = stream.read()
+    except OSError as error:
+        raise DataError(name, None, error.strerror or "cannot be read", "check the path") from None
+    if not is_path_head(content):
+        raise DataError(
+            name, None, "not the file of a path", "give a file that 'kfu path' has written"
+        )
+    lines = content.split(b"\n")
+    is_whole = lines[-1] == b""  # every line ends with a newline
+    is_csv = content.startswith(CSV_PREFIX)
+    first = 2 if is_csv else 1
+    header = _header(name, lines, is_whole, is_csv)
+    keys = record_keys(header["parameter"])
+    records: list[dict[str, Any]] = []
+    cut_line = None
+    for number, line in enumerate(lines[first:-1] if is_whole else lines[first:], start=first + 1):
+        is_last = number == len(lines)
+        try:
+            text = line.decode("utf-8")
+            record = _parsed_csv(text, keys) if is_csv else _parsed_json(text)
+            _check_record(record, keys, len(records))
+        except (ValueError, KeyError, TypeError, StopIteration) as error:
+            if is_last and not is_whole:
+                cut_line = number
+                break
+            raise DataError(
+                name, number, f"no breakpoint of a path ({error})", "compute the path again"
+            ) from None
+        if is_last and not is_whole:  # whole, but for the end of the line
+            cut_line = number
+            break
+        records.append(record)
+    if not records:
+        raise DataError(name, first + 1, "no breakpoint", "compute the path again")
+    length = sum(len(line) + 1 for line in lines[: first + len(records)])
+    if cut_line is not None and warns:
+        warnings.warn(
+            f"{name}:{cut_line}: cut off while it was written; the path is read up to "
+            f"{keys[1]} = {records[-1][keys[1]]:g} (--resume goes on from there)",
+            stacklevel=2,
+        )
+    return PathFile(name, header, records, length, cut_line, is_csv)
+
+
+def _header(name: str, lines: list[bytes], is_whole: bool, is_csv: bool) -> dict[str, Any]:
+    if len(lines) == 1 or (is_csv and len(lines) == 2 and not is_whole):
+        raise DataError(
+            name, 1, "the header is cut off, nothing of the path is left", "compute it again"
+        )
+    text = lines[0][len(CSV_PREFIX) :] if is_csv else lines[0]
+    try:
+        header = json.loads(text)
+    except ValueError:
+        raise DataError(
+            name, 1, "a damaged header of a path file", "compute the path again"
+        ) from None
+    version = header.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise DataError(
+            name,
+            1,
+            f"version {version!r} of the path file, and this kfu reads up to {VERSION}",
+            "use the kfu that wrote it, or a newer one",
+        )
+    missing = [key for key in REQUIRED if key not in header]
+    if missing or header["parameter"] not in VALUE_COLUMNS:
+        found = f"a header without {missing[0]}" if missing else "a path in an unknown parameter"
+        raise DataError(name, 1, found, "compute the path again")
+    return dict(header)
+
+
+def _check_record(record: Mapping[str, Any], keys: tuple[str, ...], step: int) -> None:
+    """ValueError unless the record has the keys, in the types replaying needs."""
+    if tuple(record) != keys:
+        missing = [key for key in keys if key not in record]
+        raise ValueError(f"no {missing[0]}" if missing else "unknown keys")
+    if record["step"] != step:
+        raise ValueError(f"step {record['step']} where {step} follows")
+    if not isinstance(record[keys[1]], float | int):
+        raise ValueError(f"{keys[1]} is no number")
+    items = record["items"]
+    if not isinstance(items, list) or not all(type(item) is int for item in items):
+        raise ValueError("items are no row numbers")
+
+
+# ---- writing --------------------------------------------------------------------------------
+
+
+class PathWriter:
+    """Writes a path as it is found; a context manager, see the head of the file.
+
+    `close` (also when the block ends by an exception that the caller lets through, like Ctrl-C)
+    makes the file complete in form: what was appended is there, under its name.
+    """
+
+    def __init__(self, path: str, header: Mapping[str, Any]) -> None:
+        self.path = path
+        self.is_csv = is_csv_name(path)
+        self._begin("wb", None)
+        self._write(header_lines(header, self.is_csv))
+
+    @staticmethod
+    def go_on(found: PathFile, path: str) -> PathWriter:
+        """Append to the whole records of a file that was read; it becomes `path` at the end."""
+        writer = PathWriter.__new__(PathWriter)
+        writer.path, writer.is_csv = path, found.is_csv
+        writer._begin("r+b", found)
+        return writer
+
+    def _begin(self, mode: str, found: PathFile | None) -> None:
+        self.part = self.path + PART_SUFFIX
+        self._unflushed = 0
+        try:
+            if found is not None and found.name != self.part:
+                os.replace(found.name, self.part)
+            self._stream: IO[bytes] = open(self.part, mode)  # noqa: SIM115 (close() closes it)
+            if found is not None:
+                self._stream.seek(found.length)
+                self._stream.truncate()
+        except OSError as error:
+            raise cannot_write(self.path, error) from None
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text.encode())
+        except OSError as error:
+            raise cannot_write(self.path, error) from None
+
+    def append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        for record in records:
+            self._write(record_line(record, self.is_csv))
+            self._unflushed += 1
+        if self._unflushed >= FLUSH_RECORDS:
+            self.flush()
+
+    def flush(self) -> None:
+        self._stream.flush()
+        self._unflushed = 0
+
+    def close(self) -> None:
+        if self._stream.closed:
+            return
+        try:
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+            os.replace(self.part, self.path)
+        except OSError as error:
+            raise cannot_write(self.path, error) from None
+
+    def __enter__(self) -> PathWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def write_path_file(
+    path: str, header: Mapping[str, Any], records: Iterable[Mapping[str, Any]]
+) -> None:
+    """Write a whole path at once."""
+    with PathWriter(path, header) as writer:
+        writer.append(records)
+
+
+def path_lines(
+    header: Mapping[str, Any], records: Iterable[Mapping[str, Any]], is_csv: bool = False
+) -> Iterator[str]:
+    """The lines of a path file, for a pipe."""
+    yield header_lines(header, is_csv)
+    for record in records:
+        yield record_line(record, is_csv)
