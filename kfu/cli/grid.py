@@ -31,6 +31,8 @@ def takes_several(command: click.Command) -> click.Command:
     for parameter in command.params:
         if parameter.name in TRIED:
             parameter.type = Several(parameter.type)
+            if parameter.metavar is not None:
+                parameter.metavar += "[,...]"
     return command
 
 
