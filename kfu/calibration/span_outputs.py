@@ -14,6 +14,12 @@ One factorisation of K̃ gives outputs like those of n trainings: what a link ma
 a hold-out set. Categories do change for some rows; the drop is then mostly overestimated, by much
 at a large cost with few unbounded vectors.
 
+Slack in squares (svc2) is the hard margin of K + diag(1/C): with the ridges r all vectors are
+unbounded, the spans are of K + diag(r), and the output they correct is that of the same kernel,
+f + y α r; the row left out meets no ridge, so the result is the plain output. Smoothing adds
+η Σ λ²/α to the squared distance, so that spans do not jump where the set of vectors changes
+(Chapelle, 4.4.4): D = η/α is added to the diagonal, and taken off S_p² again.
+
 Where the formula has no answer a row keeps its output: bounded vectors of a machine with bias and
 without unbounded vectors (removing one breaks Σ y α = 0, so categories must change), and the only
 unbounded vector of a machine with bias (nothing is left to span). A singular K̃ (equal rows, low
@@ -27,20 +33,34 @@ Vapnik and Chapelle, Bounds on error expectation for support vector machines, Ne
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgWarning, get_lapack_funcs, lu_factor, lu_solve
 
-__all__ = ["span_corrected_outputs", "squared_spans"]
+from kfu.calibration.span_matrix import SpanMatrix
+
+__all__ = ["Spans", "find_spans", "span_corrected_outputs", "squared_spans"]
 
 # Distance of α from its bounds below which it is at them, relative to the cost (and to max α).
 AT_BOUND = 1e-5
-# Reciprocal condition number below which K̃ is taken for singular.
-SINGULAR = 1e-12
 BLOCK_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class Spans:
+    """S² (n,) of the training rows, 0 for those that keep their output, and how they were found.
+
+    unbounded, bounded: rows of either category. is_singular: null eigenvalues were raised.
+    is_indefinite: the kernel has negative eigenvalues, and spans are no distances.
+    """
+
+    squared: np.ndarray
+    unbounded: np.ndarray
+    bounded: np.ndarray
+    is_singular: bool = False
+    is_indefinite: bool = False
 
 
 def span_corrected_outputs(
@@ -65,6 +85,19 @@ def span_corrected_outputs(
 
 def squared_spans(alpha: Any, K: Any, costs: Any, has_bias: bool = True) -> np.ndarray:
     """S² (n,); 0 for rows that keep their output. Arguments as in `span_corrected_outputs`."""
+    return find_spans(alpha, K, costs, has_bias).squared
+
+
+def find_spans(
+    alpha: Any,
+    K: Any,
+    costs: Any,
+    has_bias: bool = True,
+    *,
+    ridge: np.ndarray | None = None,
+    eta: float = 0.0,
+) -> Spans:
+    """The spans of rows with α ≥ 0 and box `costs`; `ridge` (n,) and `eta` as above."""
     a = np.asarray(alpha, dtype=np.float64)
     bound = np.broadcast_to(np.asarray(costs, dtype=np.float64), a.shape)
     if not (np.isfinite(a).all() and (a >= 0).all()):
@@ -74,35 +107,42 @@ def squared_spans(alpha: Any, K: Any, costs: Any, has_bias: bool = True) -> np.n
     support = np.flatnonzero(a > 0)
     values = _kernel_of(K, support)
     spans = np.zeros(a.shape)
-    if support.size == 0:
-        return spans
-    a, bound = a[support], bound[support]
-    is_bounded = a >= bound * (1 - AT_BOUND)
-    counts = a > AT_BOUND * np.minimum(bound, a.max())
-    unbounded = np.flatnonzero(~is_bounded & counts)
-    bounded = np.flatnonzero(is_bounded)
-    if unbounded.size == 0:
-        if not has_bias:
-            spans[support[bounded]] = np.maximum(_diagonal(values, bounded), 0.0)
-        return spans
-    inverse = _Inverse(values(unbounded, unbounded), has_bias)
-    spans[support[unbounded]] = inverse.own_spans()
-    for start in range(0, bounded.size, BLOCK_ROWS):
-        rows = bounded[start : start + BLOCK_ROWS]
-        found = _diagonal(values, rows) - inverse.projected(values(rows, unbounded))
-        spans[support[rows]] = np.maximum(found, 0.0)
-    return spans
+    free, full = categories(a[support], bound[support])
+    rows_free, rows_full = support[free], support[full]
+    added = np.zeros(free.size) if ridge is None else ridge[rows_free]
+    own = np.zeros(full.size) if ridge is None else ridge[rows_full]
+    if free.size == 0:
+        if full.size and not has_bias:
+            spans[rows_full] = np.maximum(_diagonal(values, full) + own, 0.0)
+        return Spans(spans, rows_free, rows_full)
+    smoothing = eta / a[rows_free]
+    matrix = SpanMatrix(values(free, free), has_bias, added + smoothing)
+    spans[rows_free] = np.maximum(matrix.own_spans() - smoothing, 0.0)
+    for start in range(0, full.size, BLOCK_ROWS):
+        part = slice(start, start + BLOCK_ROWS)
+        found = _diagonal(values, full[part]) - matrix.projected(values(full[part], free))
+        spans[rows_full[part]] = np.maximum(found + own[part], 0.0)
+    return Spans(spans, rows_free, rows_full, matrix.is_singular, matrix.is_indefinite)
+
+
+def categories(alpha: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the unbounded and of the bounded among support vectors (α > 0)."""
+    if alpha.size == 0:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    is_bounded = alpha >= bound * (1 - AT_BOUND)
+    counts = alpha > AT_BOUND * np.minimum(bound, alpha.max())
+    return np.flatnonzero(~is_bounded & counts), np.flatnonzero(is_bounded)
 
 
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def _kernel_of(K: Any, support: np.ndarray) -> Kernel:
-    """K(rows, cols) by positions among the support vectors."""
+    """K(rows, cols) by positions among the support vectors: arrays that may be overwritten."""
     if hasattr(K, "block"):
         # Gram takes int64 row numbers.
-        return lambda rows, cols: np.asarray(
-            K.block(support[rows], support[cols]), dtype=np.float64
+        return lambda rows, cols: np.require(
+            K.block(support[rows], support[cols]), np.float64, ["C", "W"]
         )
     matrix = np.asarray(K, dtype=np.float64)
     if matrix.shape != (support.size, support.size):
@@ -117,46 +157,3 @@ def _diagonal(values: Kernel, rows: np.ndarray) -> np.ndarray:
         return np.empty(0)
     parts = [np.diagonal(values(part, part)) for part in np.array_split(rows, -(-rows.size // 256))]
     return np.concatenate(parts)
-
-
-class _Inverse:
-    """K̃⁻¹, in units in which the mean of K's diagonal is 1."""
-
-    def __init__(self, K: np.ndarray, has_bias: bool) -> None:
-        n = len(K)
-        self.unit = float(np.abs(np.diagonal(K)).mean()) or 1.0
-        self.has_bias = has_bias
-        bordered = np.ones((n + has_bias, n + has_bias))
-        bordered[:n, :n] = K / self.unit
-        if has_bias:
-            bordered[n, n] = 0.0
-        self.matrix = _inverse(bordered)
-
-    def own_spans(self) -> np.ndarray:
-        """1 / (K̃⁻¹)_pp; 0 where that is not a distance (nothing is left to span)."""
-        diagonal = np.diagonal(self.matrix)[: len(self.matrix) - self.has_bias]
-        floor = 1e-14 * np.abs(self.matrix).max()
-        usable = diagonal > floor
-        return np.where(usable, self.unit / np.where(usable, diagonal, 1.0), 0.0)
-
-    def projected(self, rows: np.ndarray) -> np.ndarray:
-        """vᵀ K̃⁻¹ v for kernel values (m, n_usv) of other vectors."""
-        v = rows / self.unit
-        if self.has_bias:
-            v = np.concatenate((v, np.ones((len(v), 1))), axis=1)
-        return np.asarray(self.unit * np.einsum("ij,ij->i", v @ self.matrix, v))
-
-
-def _inverse(matrix: np.ndarray) -> np.ndarray:
-    """The inverse of a symmetric matrix; where it is singular, with null eigenvalues raised."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)  # an exact zero pivot: seen below
-        factors = lu_factor(matrix)
-    (condition,) = get_lapack_funcs(("gecon",), (matrix,))
-    reciprocal, _ = condition(factors[0], np.abs(matrix).sum(axis=0).max(), norm="1")
-    if reciprocal > SINGULAR:
-        return np.asarray(lu_solve(factors, np.eye(len(matrix))))
-    eigenvalues, vectors = np.linalg.eigh(matrix)
-    least = SINGULAR * np.abs(eigenvalues).max()
-    raised = np.where(np.abs(eigenvalues) < least, least, eigenvalues)
-    return np.asarray((vectors / raised) @ vectors.T)
