@@ -66,7 +66,7 @@ def find_centres(
         rule.selection, X, kernel, rule.m, seed=rule.seed, ridge=ridge * len(rows) / n
     )
     figures = {"sample": len(rows), "selected": len(chosen.rows)}
-    return X[chosen.rows], kernel, figures
+    return chosen.of(X), kernel, figures
 
 
 def drawn_rows(

@@ -13,6 +13,9 @@ ic         incomplete Cholesky with pivoting (Fine and Scheinberg 2001): always 
            largest w_i (K_ii − K̃_ii). O(n m²) time and n m numbers. It prefers outliers: under a
            Gaussian kernel its part of the trace is often below that of random rows.
 
+kmeans     means of rows instead of rows: Lloyd's algorithm from random ones, in every class by
+           itself where there are labels (kfu.least_squares.mean_centres).
+
 None needs more than a block of kernel values, but `ic`, which keeps R with K̃ = RᵀR. Rows of
 weight 0 are never chosen. Fewer than m centres come back from `kmeans++` and `ic` when all rows are
 spanned by those chosen.
@@ -34,6 +37,7 @@ from kfu.errors import SettingsError
 from kfu.kernel_registry import nearest
 from kfu.kernels import KernelSpec
 from kfu.least_squares.low_rank_fit import checked_data, checked_ridge, checked_weight
+from kfu.least_squares.mean_centres import class_means
 from kfu.least_squares.memory import require_memory
 from kfu.least_squares.whitening import diagonal_of, row_blocks
 from kfu.solvers.blas_threads import blas_threads
@@ -48,11 +52,19 @@ LEAST_SKETCH, MOST_SKETCH = 100, 1000  # rows
 
 @dataclass
 class Centres:
-    """Row numbers in the order chosen, and figures: `m`, `seconds`, and what the rule knows."""
+    """Row numbers in the order chosen, and figures: `m`, `seconds`, and what the rule knows.
+
+    `means` are the centres where they are no rows (kmeans); `rows` is then where they started.
+    """
 
     rows: np.ndarray
     info: dict[str, Any] = field(default_factory=dict)
     R: np.ndarray | None = None  # (m, n) of ic
+    means: np.ndarray | None = None
+
+    def of(self, X: Any) -> Any:
+        """The centres as vectors; X holds the rows they were chosen from."""
+        return X[self.rows] if self.means is None else self.means
 
 
 Selection = Callable[
@@ -75,13 +87,15 @@ def choose_centres(
 ) -> Centres:
     """m centres out of the rows of X by one of SELECTIONS; `ridge` is for `leverage`.
 
-    With `labels`, `random` takes equal numbers from every class (as far as it has them).
+    With `labels`, `random` and `kmeans` take equal numbers from every class (as far as it has
+    them).
     """
     if selection not in SELECTIONS:
         hint = nearest(selection, list(SELECTIONS))
         raise SettingsError(f"unknown selection of centres {selection!r}; {hint}")
-    if labels is not None and selection != "random":
-        raise SettingsError(f"classes are balanced by the selection random, not by {selection}")
+    if labels is not None and selection not in BALANCED:
+        known = " and ".join(BALANCED)
+        raise SettingsError(f"classes are balanced by the selections {known}, not by {selection}")
     X, kernel = checked_data(X, kernel)
     n = X.shape[0]
     weight = checked_weight(weight, n)
@@ -90,7 +104,7 @@ def choose_centres(
         raise SettingsError(f"{m} centres out of {usable} rows of positive weight")
     begin = time.perf_counter()
     if labels is not None:
-        chosen = balanced_rows(labels, m, seed, weight)
+        chosen = BALANCED[selection](X, kernel, labels, m, seed, weight, threads)
     else:
         chosen = SELECTIONS[selection](X, kernel, m, seed, ridge, weight, threads)
     seconds = time.perf_counter() - begin
@@ -123,7 +137,15 @@ def random_rows(
     return Centres(_drawn(rng, weight, m))
 
 
-def balanced_rows(labels: Any, m: int, seed: int, weight: np.ndarray | None = None) -> Centres:
+def balanced_rows(
+    X: Any,
+    kernel: KernelSpec,
+    labels: Any,
+    m: int,
+    seed: int,
+    weight: np.ndarray | None = None,
+    threads: int = 0,
+) -> Centres:
     """Random rows, of every class as many as of the others, or all it has."""
     labels = np.asarray(labels)
     usable = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0.0)
@@ -301,9 +323,47 @@ def incomplete_cholesky(
     return Centres(np.array(rows, dtype=np.int64), {"trace_portion": portion}, R[: len(rows)])
 
 
+def by_means(
+    X: Any,
+    kernel: KernelSpec,
+    m: int,
+    seed: int = 0,
+    ridge: float | None = None,
+    weight: np.ndarray | None = None,
+    threads: int = 0,
+) -> Centres:
+    rows = random_rows(X, kernel, m, seed, ridge, weight, threads).rows
+    return _means_from(X, kernel, rows, None, weight, threads)
+
+
+def balanced_means(
+    X: Any,
+    kernel: KernelSpec,
+    labels: Any,
+    m: int,
+    seed: int,
+    weight: np.ndarray | None = None,
+    threads: int = 0,
+) -> Centres:
+    """Means of the rows of each class, as many of every class."""
+    rows = balanced_rows(X, kernel, labels, m, seed, weight, threads).rows
+    return _means_from(X, kernel, rows, labels, weight, threads)
+
+
+def _means_from(
+    X: Any, kernel: KernelSpec, rows: np.ndarray, labels: Any, weight: Any, threads: int
+) -> Centres:
+    if kernel.is_precomputed:
+        raise SettingsError("a precomputed kernel has no means of rows; select rows, by kmeans++")
+    means, info = class_means(X, rows, labels=labels, weight=weight, threads=threads)
+    return Centres(rows, info, means=means)
+
+
+BALANCED: dict[str, Callable[..., Centres]] = {"random": balanced_rows, "kmeans": balanced_means}
 SELECTIONS: dict[str, Selection] = {
     "random": random_rows,
     "kmeans++": kmeans_plus_plus,
     "leverage": by_leverage,
     "ic": incomplete_cholesky,
+    "kmeans": by_means,
 }

