@@ -12,8 +12,8 @@ from kfu.errors import SettingsError
 from kfu.paths.selection import PathSplit, choose, follow_splits, splits
 from kfu.paths.step_function import StepFunction
 from kfu.paths.validation import crossings_per_interval, error_counts, error_curve
-from tests.oracles.qp import judge
-from tests.oracles.validation_path import SlowTrack, slow_path, slow_track, wrong
+from tests.oracles.paths import follow
+from tests.oracles.validation_path import SlowTrack, slow_track, wrong
 
 
 def rbf(A, B, gamma=0.7):
@@ -31,42 +31,31 @@ def toy(seed, n=24, m=40):
 
 def followed(seed, **sizes):
     X, y, V, v = toy(seed, **sizes)
-    path = slow_path(rbf(X, X), y)
-    return path, slow_track(path, [(rbf(X, X), y), (rbf(V, X), v)]), rbf(V, X), v
-
-
-def test_the_slow_path_is_optimal():
-    X, y, _, _ = toy(3)
-    path = slow_path(rbf(X, X), y)
-    assert len(path.lam) > 20
-    for k in range(0, len(path.lam), 5):
-        lam = path.lam[k]
-        alpha = np.clip(path.alpha[k], 0, 1) / lam
-        found = judge(rbf(X, X), y, np.full(len(y), 1 / lam), alpha, path.alpha_0[k] / lam)
-        assert found.kkt_violation < 1e-8
-        assert found.duality_gap < 1e-8 / lam
+    path = follow(rbf(X, X), y)
+    track = slow_track(path, y, [(rbf(X, X), y), (rbf(V, X), v)])
+    return track, lambda lam: path.decision(rbf(V, X), y, lam), v
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_counts_are_those_of_every_lambda(seed):
-    path, track, K, v = followed(seed)
+    track, f, v = followed(seed)
     curve = error_counts(track)
-    assert (curve.low, curve.high) == (path.lam[-1], path.lam[0])
+    assert (curve.low, curve.high) == (track.t[-1], track.t[0])
     rng = np.random.default_rng(seed)
     points = np.exp(rng.uniform(np.log(curve.low), np.log(curve.high), 400))
     points = np.concatenate([points, curve.middles()])
-    np.testing.assert_array_equal(curve(points), [wrong(path.values(K, x), v) for x in points])
+    np.testing.assert_array_equal(curve(points), [wrong(f(x), v) for x in points])
     assert curve.n_steps > 3
     fraction = error_curve(track, len(v))
     np.testing.assert_allclose(fraction(points), curve(points) / len(v))
 
 
 def test_counts_of_the_training_rows():
-    path, track, _, _ = followed(1)
     X, y, _, _ = toy(1)
-    curve = error_counts(track, "train")
+    path = follow(rbf(X, X), y)
+    curve = error_counts(slow_track(path, y, [(rbf(X, X), y)]), "train")
     points = curve.middles()
-    slow = [wrong(path.values(rbf(X, X), x), y) for x in points]
+    slow = [wrong(path.decision(rbf(X, X), y, x), y) for x in points]
     np.testing.assert_array_equal(curve(points), slow)
 
 
@@ -84,14 +73,14 @@ def reversed_track(track: SlowTrack) -> SlowTrack:
 
 
 def test_upward_paths_give_the_same_curve():
-    _, track, _, _ = followed(2)
+    track, _, _ = followed(2)
     down, up = error_counts(track), error_counts(reversed_track(track))
     np.testing.assert_array_equal(up.edges, down.edges)
     np.testing.assert_array_equal(up.values, down.values)
 
 
 def test_crossings_of_intervals():
-    _, track, _, _ = followed(0)
+    track, _, _ = followed(0)
     found = crossings_per_interval(track)
     assert found.counts.size == len(track.t) - 1
     mine = track.crossing_t[track.crossing_set == 1]
@@ -180,28 +169,28 @@ def test_halves_and_folds():
 def follower(seed=0, n=48):
     X, y, _, _ = toy(seed, n=n)
 
-    def follow(split: PathSplit) -> SlowTrack:
+    def follow_split(split: PathSplit) -> SlowTrack:
         X_train, y_train = X[split.train], y[split.train]
-        path = slow_path(rbf(X_train, X_train), y_train)
+        path = follow(rbf(X_train, X_train), y_train)
         sets = [
             (rbf(X_train, X_train), y_train),
             (rbf(X[split.valid], X_train), y[split.valid]),
         ]
-        return slow_track(path, sets)
+        return slow_track(path, y_train, sets)
 
-    return follow, y
+    return follow_split, y
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_curves_of_folds_are_averaged_exactly(threads):
-    follow, y = follower()
+    follow_one, y = follower()
     parts = splits("stratified", len(y), k=4, labels=y)
     seen = []
     found = follow_splits(
-        parts, follow, n=len(y), threads=threads, on_split=lambda k, curve: seen.append(k)
+        parts, follow_one, n=len(y), threads=threads, on_split=lambda k, curve: seen.append(k)
     )
     assert seen == [0, 1, 2, 3]
-    each = [error_curve(follow(split), split.valid.size) for split in parts]
+    each = [error_curve(follow_one(split), split.valid.size) for split in parts]
     low, high = found.mean.low, found.mean.high
     assert high == min(curve.high for curve in each)
     points = np.exp(np.linspace(np.log(low * 1.001), np.log(high * 0.999), 300))
@@ -210,17 +199,17 @@ def test_curves_of_folds_are_averaged_exactly(threads):
     np.testing.assert_allclose(
         found.standard_error(points), table.std(axis=0, ddof=1) / 2, atol=1e-14
     )
-    total = sum(crossings_per_interval(follow(split)).counts.sum() for split in parts)
+    total = sum(crossings_per_interval(follow_one(split)).counts.sum() for split in parts)
     assert found.crossings.counts.sum() == total
     choice = found.choose()
     assert choice.error == pytest.approx(table.mean(axis=0).min(), abs=1e-12)
 
 
 def test_lambda_per_row():
-    follow, y = follower()
+    follow_one, y = follower()
     parts = splits("hold-out", len(y), k=2, labels=y, fraction=0.5)
-    plain = follow_splits(parts, follow, n=len(y)).choose()
-    scaled = follow_splits(parts, follow, n=len(y), rescale=True).choose()
+    plain = follow_splits(parts, follow_one, n=len(y)).choose()
+    scaled = follow_splits(parts, follow_one, n=len(y), rescale=True).choose()
     assert scaled.lam == pytest.approx(2 * plain.lam)
     assert scaled.cost == pytest.approx(1 / scaled.lam)
     assert scaled.error == plain.error
@@ -249,14 +238,14 @@ def test_a_split_that_fails_stops_the_others():
     begun = []
     lock = threading.Lock()
 
-    def follow(split):
+    def fail(split):
         with lock:
             begun.append(split)
         raise SettingsError("no such kernel")
 
     parts = [PathSplit(np.arange(3), np.arange(2))] * 50
     with pytest.raises(SettingsError, match="no such kernel"):
-        follow_splits(parts, follow, n=3)
+        follow_splits(parts, fail, n=3)
     assert len(begun) < 50
 
 
@@ -285,8 +274,8 @@ def test_one_standard_error():
 
 
 def test_one_standard_error_of_folds_takes_a_larger_lambda():
-    follow, y = follower(5)
-    found = follow_splits(splits("stratified", len(y), k=4, labels=y), follow, n=len(y))
+    follow_one, y = follower(5)
+    found = follow_splits(splits("stratified", len(y), k=4, labels=y), follow_one, n=len(y))
     least, smooth = found.choose("minimum"), found.choose("one-se")
     assert smooth.lam >= least.lam
     assert smooth.error <= least.error + float(found.standard_error(least.lam)) + 1e-12
