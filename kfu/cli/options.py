@@ -176,7 +176,8 @@ bias = click.option(
 regularised_bias = click.option(
     "--regularised-bias",
     is_flag=True,
-    help="Count the constant term in the norm that is kept small (the kernel plus 1).",
+    help="Count the constant term in the norm that is kept small (the kernel plus 1); rls and rlsc: "
+    "the proximal machine, which keeps the coefficients and the constant small.",
 )
 
 
@@ -206,6 +207,11 @@ machine_options = grouped(
     _machine_option("prior", Name("prior", ["data", "equal"])),
     _machine_option("ridge", PositiveOrAuto()),
     _machine_option("lam", PositiveOrAuto()),
+    _machine_option(
+        "method",
+        Name("method", ["auto", "cholesky", "cg", "primal", "dual", "eig", "svd"]),
+    ),
+    _machine_option("prune", POSITIVE, "SHARE"),
     _machine_option(
         "approximation",
         Name("approximation", ["none", "rectangle", "subset", "nystrom", "falkon", "bagging"]),

@@ -51,10 +51,13 @@ DATA_SUFFIXES = frozenset(
 )
 # What only some machines find, in the order of the summary.
 FOUND_FIGURES = (
-    *("margin", "epsilon", "n_pairs", "dims", "ridge", "lambda", "centres", "trace_portion"),
+    *("margin", "epsilon", "n_pairs", "dims", "method", "ridge", "lambda", "centres"),
+    *("trace_portion", "preconditioner", "rank", "residual"),
     *("loo_error", "loo_error_bound", "loo_mse", "gcv", "degrees_of_freedom"),
     *("stability_beta", "stability_bound"),
 )
+# The same, for the report alone.
+FOUND_DETAILS = ("condition", "trace_left", "stability_constants", "pruning", "path")
 STATUS_TEXT = {
     "converged": "converged",
     "max_iterations": "stopped at --max-iterations before convergence",
@@ -302,7 +305,7 @@ def found_facts(model: Model) -> dict[str, Any]:
     has_margin = model.machine == "nu-svc"
     facts = {
         name: model.info[name]
-        for name in FOUND_FIGURES
+        for name in (*FOUND_FIGURES, *FOUND_DETAILS)
         if model.info.get(name) is not None and (name != "margin" or has_margin)
     }
     if model.kind == CLASSIFIER and model.n_machines > 1 and MACHINES[model.machine].takes_codes:

@@ -7,7 +7,7 @@ All right-hand sides share the factor. With G = (K + ridge W⁻¹)⁻¹, u = G 1
 
     without bias   C = G Y
     with bias      b = uᵀY / s,   C = G Y − u b,   G replaced by G − u uᵀ / s below
-    fitted         f(x_i) = y_i − (ridge / w_i) c_i
+    fitted         f(x_i) = y_i − (ridge / w_i) c_i,   tr H = Σ_i (1 − (ridge / w_i) G_ii)
     leave-one-out  f^{−i}(x_i) = y_i − c_i / G_ii           with the ridge λℓ, not λ, held fixed
 
 The last line is exact: what training without row i (the whole row, however large its weight) would
@@ -62,7 +62,8 @@ STAGNANT = 1e-9  # one that does when it no longer shrinks: rounding of the resi
 SMALL_RESIDUAL = 1e-16  # relative; a float64 solution above it is refined once
 PROBES = 4  # columns of G refined to tell the error of a float32 diagonal
 LESS_MEMORY = (
-    "a low-rank or an iterative method needs none of the matrix, precision float32 half of it"
+    "a low-rank method (--approximation rectangle) or conjugate gradients (--method cg) need none "
+    "of the matrix"
 )
 
 
@@ -253,7 +254,10 @@ class _Run:
         fitted = problem.targets - self.shift[:, None] * coef
         if inverse is not None and self.has_bias and problem.size == 1:
             inverse = np.full(1, np.nan)
-        loo = None if inverse is None else problem.targets - coef / inverse[:, None]
+        loo = None
+        if inverse is not None:
+            loo = problem.targets - coef / inverse[:, None]
+            self.info["degrees_of_freedom"] = float(np.sum(1.0 - self.shift * inverse))
         return self.spread(precision, coef, b, fitted, loo)
 
     def spread(

@@ -10,6 +10,7 @@ machine is Σ c_j K(z_j, x) + b with c = L⁻ᵀw, that is K_mm c = K_mℓ(y∘�
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,40 @@ from kfu.kernels import KernelSpec
 from kfu.least_squares.low_rank_fit import LowRankFit, low_rank_problem
 from kfu.least_squares.memory import require_memory
 from kfu.least_squares.whitening import DTYPES, Whitening, centres_of, points_of, row_blocks
-from kfu.solvers.dual import DualProblem
+from kfu.solvers.dual import DualProblem, Solution
 from kfu.solvers.linear import solve_linear
 from kfu.solvers.settings import SolverSettings
 
 
+@dataclass(frozen=True)
+class HingeMachines:
+    """The fit by the centres, and for each machine the rows it saw and its solution over them."""
+
+    fit: LowRankFit
+    seen: list[np.ndarray]
+    solutions: list[Solution]
+
+    def over_rows(self) -> np.ndarray:
+        """y∘α of every row and machine (n, t): the expansion to be tested with K itself."""
+        coef = np.zeros((self.fit.info["n"], len(self.solutions)))
+        for k, (rows, solution) in enumerate(zip(self.seen, self.solutions, strict=True)):
+            coef[rows, k] = solution.beta
+        return coef
+
+
 def low_rank_hinge(
+    X: Any,
+    Y: Any,
+    kernel: KernelSpec,
+    rows: Any,
+    cost: float = 1.0,
+    **options: Any,
+) -> LowRankFit:
+    """The fit of `hinge_machines`, whose arguments these are."""
+    return hinge_machines(X, Y, kernel, rows, cost, **options).fit
+
+
+def hinge_machines(
     X: Any,
     Y: Any,
     kernel: KernelSpec,
@@ -36,7 +65,7 @@ def low_rank_hinge(
     settings: SolverSettings | None = None,
     precision: str = "float64",
     block: int = 0,
-) -> LowRankFit:
+) -> HingeMachines:
     """One machine for each column of Y: +1, −1, or 0 for rows that it does not see.
 
     C_i = cost · weight_i. `info["machines"]` has the solver's figures for each: status, objective,
@@ -63,10 +92,12 @@ def low_rank_hinge(
     costs = np.full(n, cost) if problem.weight is None else cost * problem.weight
     w = np.zeros((whitening.rank, Y.shape[1]))
     offset = np.zeros(Y.shape[1])
-    machines = []
-    for k in range(Y.shape[1]):
-        w[:, k], offset[k], figures = _machine(features, Y[:, k], costs, bias, settings, k)
-        machines.append(figures)
+    seen = [np.flatnonzero((Y[:, k] != 0.0) & (costs > 0.0)) for k in range(Y.shape[1])]
+    solutions = []
+    for k, trained_on in enumerate(seen):
+        w[:, k], solution = _machine(features, Y[:, k], trained_on, costs, bias, settings, k)
+        offset[k] = solution.bias if bias else 0.0
+        solutions.append(solution)
     seconds["solve"] = time.perf_counter() - begin - seconds["features"]
     info = {
         "method": "low-rank hinge",
@@ -76,22 +107,23 @@ def low_rank_hinge(
         "cost": cost,
         "precision": precision,
         "bytes": size,
-        "machines": machines,
+        "machines": [solution.info.to_dict() for solution in solutions],
         "seconds": seconds,
     }
-    return LowRankFit(rows, whitening.coefficients(w), offset, 0.5 / cost, info, kernel)
+    fit = LowRankFit(rows, whitening.coefficients(w), offset, 0.5 / cost, info, kernel)
+    return HingeMachines(fit, seen, solutions)
 
 
 def _machine(
     features: np.ndarray,
     y: np.ndarray,
+    seen: np.ndarray,
     costs: np.ndarray,
     bias: bool,
     settings: SolverSettings,
     k: int,
-) -> tuple[np.ndarray, float, dict[str, Any]]:
-    """w, b and the figures of one machine."""
-    seen = np.flatnonzero((y != 0.0) & (costs > 0.0))
+) -> tuple[np.ndarray, Solution]:
+    """w and the solution of one machine over the rows it sees."""
     if len(np.unique(y[seen])) < 2:
         found = f"machine {k + 1} sees rows of one sign only"
         raise DataError("data", None, found, "give it rows of both")
@@ -107,4 +139,4 @@ def _machine(
     )
     solution = solve_linear(problem, part, settings)
     w = part.T.astype(np.float64, copy=False) @ solution.beta
-    return w, solution.bias if bias else 0.0, solution.info.to_dict()
+    return w, solution

@@ -187,7 +187,11 @@ def solve_psvm(
     ridge = check_ridge(ridge)
     problem = full_problem(X, Y, kernel, weight, ridge)
     m = problem.size
-    require_memory(16.5 * m * m, f"a proximal machine of {m} rows", "a low-rank method needs less")
+    require_memory(
+        16.5 * m * m,
+        f"a proximal machine of {m} rows",
+        "a low-rank method (--approximation rectangle) needs less",
+    )
     with blas_threads(m, threads):
         gram = gram_matrix(
             problem.X, problem.kernel, problem.rows, precision="float64", threads=threads

@@ -38,7 +38,7 @@ from kfu.least_squares.low_rank_fit import (
     checked_weight,
 )
 from kfu.least_squares.memory import require_memory
-from kfu.least_squares.ridge_system import RidgeSystem, Sums
+from kfu.least_squares.ridge_system import LeftOut, RidgeSystem, Sums
 from kfu.least_squares.whitening import Whitening
 from kfu.solvers.blas_threads import blas_threads
 
@@ -270,10 +270,16 @@ class NormalEquations:
         The second pass over the rows: each is left out of the sums, the centres and the ridge
         staying as they are. Rows of weight 0 get the plain output.
         """
+        left = self.left_out(X, Y, checked_ridges(ridge), weight, bias=bias).outputs
+        return left[0] if np.isscalar(ridge) else left
+
+    def left_out(
+        self, X: Any, Y: Any, ridges: list[float], weight: Any = None, *, bias: bool = False
+    ) -> LeftOut:
+        """What `loo_pass` gives, with the leverages and what they come from."""
         Y, weight = self._checked(X, Y, weight)
         features = self.whitening.features(X)
-        left = self.system(checked_ridges(ridge), bias=bias).left_out(features, Y, weight)
-        return left[0] if np.isscalar(ridge) else left
+        return self.system(ridges, bias=bias).left_out(features, Y, weight)
 
     def trace(self) -> float:
         """Σ w K̃(x, x) over the rows added."""

@@ -11,7 +11,7 @@ is to be chosen by exact leave-one-out outputs.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from kfu.least_squares.low_rank_fit import (
     low_rank_problem,
 )
 from kfu.least_squares.normal_equations import NormalEquations
+from kfu.least_squares.ridge_system import LeftOut
 from kfu.least_squares.whitening import (
     Whitening,
     centres_of,
@@ -35,6 +36,8 @@ from kfu.least_squares.whitening import (
     points_of,
     row_blocks,
 )
+
+Watch = Callable[[slice, LeftOut], None]
 
 
 def rectangle(
@@ -51,12 +54,14 @@ def rectangle(
     threads: int = 0,
     block: int = 0,
     loo: bool = False,
+    watch: Watch | None = None,
 ) -> LowRankFit:
     """Fit the rows of X to Y (n, t) with the centres `rows`.
 
     Of several ridges the one with the least mean square of leave-one-out residuals is taken; `info`
     then has `loo_square`, the mean for each ridge, as it has with `loo` for a single one. `block`
-    is the number of rows at a time (0: by itself). `trace_portion` is Σ w K̃_ii / Σ w K_ii.
+    is the number of rows at a time (0: by itself); `watch(rows, left_out)` is shown each block of
+    them when leave-one-out outputs are computed. `trace_portion` is Σ w K̃_ii / Σ w K_ii.
     """
     ridges = checked_ridges(ridge)
     problem = low_rank_problem(X, Y, kernel, rows, weight)
@@ -64,7 +69,7 @@ def rectangle(
     chosen, figures = 0, {}
     if loo or len(ridges) > 1:
         begin = time.perf_counter()
-        squares = loo_squares(sums, problem, ridges, bias=bias, block=block)
+        squares = loo_squares(sums, problem, ridges, bias=bias, block=block, watch=watch)
         chosen = int(np.argmin(squares))
         figures = {"ridges": ridges, "loo_square": squares.tolist()}
         sums.seconds["leave_one_out"] = time.perf_counter() - begin
@@ -95,6 +100,7 @@ def loo_squares(
     *,
     bias: bool = False,
     block: int = 0,
+    watch: Watch | None = None,
 ) -> np.ndarray:
     """The weighted mean over rows and outputs of (y − f^(−i))², for each ridge."""
     totals = np.zeros(len(ridges))
@@ -102,7 +108,10 @@ def loo_squares(
         w = None if problem.weight is None else problem.weight[part]
         points = points_of(problem.X, part, problem.rows, problem.kernel)
         Y = problem.Y[part]
-        squares = np.square(Y - sums.loo_pass(points, Y, ridges, w, bias=bias)).mean(axis=2)
+        left = sums.left_out(points, Y, ridges, w, bias=bias)
+        if watch is not None:
+            watch(part, left)
+        squares = np.square(Y - left.outputs).mean(axis=2)
         totals += squares.sum(axis=1) if w is None else squares @ w
     return np.asarray(totals / sums.total)
 

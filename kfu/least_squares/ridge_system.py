@@ -19,8 +19,6 @@ then taken as 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import scipy.linalg
 from scipy.linalg import blas, lapack
@@ -40,6 +38,20 @@ class Sums:
     s: np.ndarray  # (r,)
     q: np.ndarray  # (t,)
     total: float  # Σw
+
+
+@dataclass
+class LeftOut:
+    """What leaving out each row of a block gives, for every ridge.
+
+    outputs: f^(−i)(x_i), (ridges, rows, t); fitted: f(x_i), the same shape; leverages: (ridges,
+    rows); squares: ‖φ(x_i)‖² = K̃(x_i, x_i).
+    """
+
+    outputs: np.ndarray
+    fitted: np.ndarray
+    leverages: np.ndarray
+    squares: np.ndarray
 
 
 class RidgeSystem:
@@ -128,15 +140,11 @@ class RidgeSystem:
     def outputs(self, features: np.ndarray, k: int) -> np.ndarray:
         return np.asarray(features @ self.u[k] + self.offset(k))
 
-    def left_out(
-        self, features: np.ndarray, Y: np.ndarray, weight: np.ndarray | None
-    ) -> np.ndarray:
-        """f^(−i)(x_i): (ridges, rows, t), for rows that were among those added up."""
+    def left_out(self, features: np.ndarray, Y: np.ndarray, weight: np.ndarray | None) -> LeftOut:
+        """For rows that were among those added up."""
         features = features.astype(np.float64, copy=False)
         h = self.leverages(features, weight)
         slack = np.maximum(1.0 - h, np.finfo(float).eps)
-        left: list[Any] = []
-        for k in range(len(self.ridges)):
-            residual = Y - self.outputs(features, k)
-            left.append(Y - residual / slack[k][:, None])
-        return np.stack(left)
+        fitted = np.stack([self.outputs(features, k) for k in range(len(self.ridges))])
+        left = Y - (Y - fitted) / slack[:, :, None]
+        return LeftOut(left, fitted, h, np.einsum("ij,ij->i", features, features))

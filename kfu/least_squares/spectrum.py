@@ -98,7 +98,7 @@ class Spectrum:
         m = self.problem.size
         needed = 8 * m * m * DRIVERS[driver]
         what = f"the spectrum of {m} rows (driver {driver})"
-        require_memory(needed, what, "a low-rank method needs less")
+        require_memory(needed, what, "a low-rank method (--approximation rectangle) needs less")
         self.root = np.sqrt(self.problem.weight)
         with blas_threads(m, threads):
             gram = gram_matrix(

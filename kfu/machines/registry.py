@@ -136,12 +136,25 @@ OPTIONS: dict[str, Option] = {
     "approximation": Option(
         "none",
         _choice("none", "rectangle", "subset", "nystrom", "falkon", "bagging"),
-        "Low rank in place of the full kernel matrix.",
+        "Low rank in place of the full kernel matrix (svc: rectangle or nystrom).",
     ),
     "centres": Option(
         None,
         lambda name, v: v if v is None else _count(1)(name, v),
         "Centres of an approximation (rows of a bag); 1000 without it.",
+    ),
+    "method": Option(
+        "auto",
+        _choice("auto", "cholesky", "cg", "primal", "dual", "eig", "svd"),
+        "How the equations of the full kernel are solved: by a factor (cholesky), by conjugate "
+        "gradients that store no matrix (cg), or auto: cg where the matrix does not fit into "
+        "memory. With the linear kernel also primal, dual, eig, svd.",
+    ),
+    "prune": Option(
+        None,
+        lambda name, v: v if v is None else _number(0.0, 1.0)(name, v),
+        "With --bias: drop this share of the rows, those of the smallest coefficients, and train "
+        "again, as long as the leave-one-out error does not grow.",
     ),
     "centres_by": Option(
         "random",
@@ -202,12 +215,19 @@ def _coded(name: str, summary: str, *options: str, **facts: Any) -> Machine:
     return Machine(name, summary, trainer, options, takes_codes=True, **facts)
 
 
-LEAST_SQUARES = ("ridge", "lam", "approximation", "centres", "centres_by")
+LOW_RANK = ("approximation", "centres", "centres_by")
+LEAST_SQUARES = ("ridge", "lam", "method", "prune", *LOW_RANK)
 
 MACHINES: dict[str, Machine] = {
     machine.name: machine
     for machine in (
-        _coded("svc", "support vector classifier, hinge loss (C-SVC)", "margins"),
+        Machine(
+            "svc",
+            "support vector classifier, hinge loss (C-SVC)",
+            "kfu.machines.low_rank_svc:train_svc",
+            ("margins", *LOW_RANK),
+            takes_codes=True,
+        ),
         _coded("svc2", "support vector classifier, squared hinge loss", "margins"),
         _coded("nu-svc", "classifier with nu in place of C", "nu", takes_cost=False),
         Machine(

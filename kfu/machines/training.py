@@ -91,6 +91,8 @@ def train(
     )
     if probability is not None:
         check_probability(probability, probability_outputs, task.machine)
+        if probability_outputs == "span" and is_low_rank(task):
+            raise SettingsError("the span is that of the full kernel; choose cv, or hold-out")
     if start is not None:
         check_start(start, task)
     if checkpoint is not None:
@@ -102,13 +104,21 @@ def train(
     if checkpoint is not None and status == "converged":
         checkpoint.remove()
     if status != "converged":
+        gap, residual = model.info.get("kkt_gap"), model.info.get("residual", np.nan)
+        if gap is not None:
+            reached = f"gap {gap:.3g} with tolerance {task.settings.tolerance:g}"
+        else:
+            reached = f"relative residual {np.max(residual):.3g}"
         warnings.warn(
-            f"training stopped before convergence ({status}): gap {model.info['kkt_gap']:.3g} "
-            f"with tolerance {task.settings.tolerance:g}",
+            f"training stopped before convergence ({status}): {reached}",
             ConvergenceWarning,
             stacklevel=2,
         )
     return model
+
+
+def is_low_rank(task: TrainingTask) -> bool:
+    return bool(task.options.get("approximation", "none") != "none")
 
 
 def prepare(

@@ -36,6 +36,8 @@ def leave_one_out_outputs(task: TrainingTask, model: Model, on_done: Any = None)
     """
     if task.machine.name not in MACHINES or task.bias == "regularised":
         raise SettingsError("exact leave-one-out is for svc and svc2 with a free bias or none")
+    if task.options.get("approximation", "none") != "none":
+        raise SettingsError("exact leave-one-out is for the full kernel; leave --approximation out")
     run = _Retraining(task, model, on_done)
     return run.outputs()
 
