@@ -19,6 +19,7 @@ then taken as 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 import numpy as np
 import scipy.linalg
 from scipy.linalg import blas, lapack
