@@ -49,6 +49,14 @@ MODULES: dict[str, list[str]] = {
         *GRAM,
         *(f"csrc/kfu/{part}*.cpp" for part in ("multiclass", "linear_map", "smo_loops")),
     ],
+    "_path": [
+        *GRAM,
+        *(
+            f"csrc/kfu/{part}*.cpp"
+            for part in ("free_factor", "kernel_rows", "kernel_store", "parametric", "row_tier")
+        ),
+        "csrc/kfu/smo_loops*.cpp",
+    ],
     "_linear": ["csrc/kfu/linear_*.cpp", "csrc/kfu/certificate.cpp"],
 }
 

@@ -1,0 +1,154 @@
+#include "kfu/free_factor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace kfu {
+
+namespace {
+
+char kLower = 'L', kNo = 'N', kYes = 'T';
+int kOne = 1;
+
+double dot(const std::vector<double>& a, const std::vector<double>& b, Index n) {
+  double sum = 0.0;
+  for (Index k = 0; k < n; ++k) sum += a[k] * b[k];
+  return sum;
+}
+
+}  // namespace
+
+FreeFactor::FreeFactor(const Lapack& lapack, int n_groups) : lapack_(lapack), n_groups_(n_groups) {}
+
+// A copy has room for a few more variables, not for all the original once had.
+FreeFactor::FreeFactor(const FreeFactor& other)
+    : lapack_(other.lapack_),
+      n_groups_(other.n_groups_),
+      size_(other.size_),
+      ld_(other.size_ + 16),
+      L_(ld_ * ld_),
+      z_(other.z_) {
+  for (int g = 0; g < n_groups_; ++g) a_[g] = other.a_[g];
+  for (Index k = 0; k < size_; ++k)
+    std::memcpy(column(k) + k, other.L_.data() + k * other.ld_ + k,
+                static_cast<std::size_t>(size_ - k) * sizeof(double));
+}
+
+void FreeFactor::grow() {
+  const Index wanted = std::max<Index>(64, 2 * ld_);
+  Buffer<double> grown(wanted * wanted);
+  for (Index k = 0; k < size_; ++k)
+    std::memcpy(grown.data() + k * wanted + k, column(k) + k,
+                static_cast<std::size_t>(size_ - k) * sizeof(double));
+  L_ = std::move(grown);
+  ld_ = wanted;
+}
+
+double FreeFactor::try_insert(const double* column, double diagonal) {
+  prepared_.assign(column, column + size_);
+  if (size_ > 0) {
+    int n = static_cast<int>(size_), ld = static_cast<int>(ld_);
+    lapack_.dtrsv(&kLower, &kNo, &kNo, &n, L_.data(), &ld, prepared_.data(), &kOne);
+  }
+  double pivot = diagonal;
+  for (double w : prepared_) pivot -= w * w;
+  return pivot;
+}
+
+void FreeFactor::insert(double pivot, double right, int group) {
+  if (size_ == ld_) grow();
+  const double root = std::sqrt(pivot);
+  for (Index k = 0; k < size_; ++k) column(k)[size_] = prepared_[k];
+  column(size_)[size_] = root;
+  z_.resize(static_cast<std::size_t>(size_ + 1));
+  z_[size_] = (right - dot(prepared_, z_, size_)) / root;
+  for (int g = 0; g < n_groups_; ++g) {
+    a_[g].resize(static_cast<std::size_t>(size_ + 1));
+    a_[g][size_] = ((g == group ? 1.0 : 0.0) - dot(prepared_, a_[g], size_)) / root;
+  }
+  ++size_;
+}
+
+void FreeFactor::dependence(double* out) {
+  std::copy(prepared_.begin(), prepared_.end(), out);
+  if (size_ == 0) return;
+  int n = static_cast<int>(size_), ld = static_cast<int>(ld_);
+  lapack_.dtrsv(&kLower, &kYes, &kNo, &n, L_.data(), &ld, out, &kOne);
+}
+
+void FreeFactor::remove(Index place) {
+  const Index n = size_;
+  for (Index k = 0; k < place; ++k)
+    std::memmove(column(k) + place, column(k) + place + 1,
+                 static_cast<std::size_t>(n - place - 1) * sizeof(double));
+  for (Index k = place; k + 1 < n; ++k) {
+    double* one = column(k) + k + 1;  // becomes column k from its diagonal on
+    double* two = column(k + 1) + k + 1;
+    const double length = std::hypot(one[0], two[0]);
+    double c = one[0] / length, s = two[0] / length;
+    int m = static_cast<int>(n - k - 1);
+    lapack_.drot(&m, one, &kOne, two, &kOne, &c, &s);
+    std::memmove(column(k) + k, one, static_cast<std::size_t>(m) * sizeof(double));
+    const auto turn = [&](std::vector<double>& v) {
+      const double x = v[k], y = v[k + 1];
+      v[k] = c * x + s * y;
+      v[k + 1] = c * y - s * x;
+    };
+    turn(z_);
+    for (int g = 0; g < n_groups_; ++g) turn(a_[g]);
+  }
+  // The rotations bring L⁻¹r of the remaining rows to the front; the removed row's share is last.
+  --size_;
+}
+
+void FreeFactor::set_right(const double* right) {
+  z_.assign(right, right + size_);
+  if (size_ == 0) return;
+  int n = static_cast<int>(size_), ld = static_cast<int>(ld_);
+  lapack_.dtrsv(&kLower, &kNo, &kNo, &n, L_.data(), &ld, z_.data(), &kOne);
+}
+
+void FreeFactor::solve(const double* mu, double* x) {
+  for (Index k = 0; k < size_; ++k) {
+    double sum = z_[k];
+    for (int g = 0; g < n_groups_; ++g) sum += mu[g] * a_[g][k];
+    x[k] = sum;
+  }
+  if (size_ == 0) return;
+  int n = static_cast<int>(size_), ld = static_cast<int>(ld_);
+  lapack_.dtrsv(&kLower, &kYes, &kNo, &n, L_.data(), &ld, x, &kOne);
+}
+
+void FreeFactor::solve_plain(double* x) {
+  if (size_ == 0) return;
+  int n = static_cast<int>(size_), ld = static_cast<int>(ld_);
+  lapack_.dtrsv(&kLower, &kNo, &kNo, &n, L_.data(), &ld, x, &kOne);
+  lapack_.dtrsv(&kLower, &kYes, &kNo, &n, L_.data(), &ld, x, &kOne);
+}
+
+double FreeFactor::aa(int g, int h) const { return dot(a_[g], a_[h], size_); }
+
+double FreeFactor::az(int g) const { return dot(a_[g], z_, size_); }
+
+bool FreeFactor::refactor(Buffer<double>& M, Index size, const double* right, const char* group) {
+  int n = static_cast<int>(size), info = 0;
+  if (n > 0) lapack_.dpotrf(&kLower, &n, M.data(), &n, &info);
+  if (info != 0) return false;
+  size_ = 0;
+  while (ld_ < size) grow();
+  size_ = size;
+  for (Index k = 0; k < size; ++k)
+    std::memcpy(column(k) + k, M.data() + k * size + k,
+                static_cast<std::size_t>(size - k) * sizeof(double));
+  set_right(right);
+  int ld = static_cast<int>(ld_);
+  for (int g = 0; g < n_groups_; ++g) {
+    a_[g].resize(static_cast<std::size_t>(size));
+    for (Index k = 0; k < size; ++k) a_[g][k] = group[k] == g ? 1.0 : 0.0;
+    if (n > 0) lapack_.dtrsv(&kLower, &kNo, &kNo, &n, L_.data(), &ld, a_[g].data(), &kOne);
+  }
+  return true;
+}
+
+}  // namespace kfu
