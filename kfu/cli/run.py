@@ -172,7 +172,7 @@ def verdict_row(verdict: Verdict) -> list[str]:
 # Figures shown though nothing was expected of them; all of them are in results.json.
 SHOWN = (
     *("accuracy", "mse", "pair_error", "outliers", "objective", "duality_gap", "n_sv"),
-    *("iterations", "all"),
+    *("iterations", "all", "auc"),
 )
 
 
@@ -220,15 +220,15 @@ def spread(sd: float | None, n: int) -> str:
 
 
 def draw_pictures(runner: Runner, result: ExperimentResult) -> None:
-    """Curves or bars, and the decision function where the first model has two features."""
+    """Curves or bars, ROC curves, and the decision function of a first model of two features."""
     from kfu.cli import plot
-    from kfu.experiment import pictures
+    from kfu.experiment import pictures, roc_picture
 
     figure_class = pictures.figure_class()
     if not result.plan.pictures or figure_class is None:
         return
     folder = runner.output / result.plan.name
-    drawn = [pictures.draw_figures(result, folder)]
+    drawn = [pictures.draw_figures(result, folder), roc_picture.save_roc(result, folder)]
     if result.model_file is not None:
         model = Model.load(str(result.model_file))
         if model.n_features == 2 and not model.is_precomputed:

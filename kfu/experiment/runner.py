@@ -52,6 +52,7 @@ class PartResult:
     warnings: list[str] = field(default_factory=list)
     has_model: bool | None = None  # whether the model was kept; None: it was not asked for
     is_stored: bool = False  # read from an earlier run
+    curves: dict[str, list[float]] = field(default_factory=dict)  # by roc step
 
 
 @dataclass
@@ -213,8 +214,9 @@ class Runner:
                     where = f"experiment {plan.name}, step {step.name}"
                     raise SettingsError(f"{where}: {error}") from None
                 figures |= {f"{step.label}.{name}": value for name, value in found.items()}
+                state.figures = figures
         state.warnings += [str(item.message) for item in caught]
-        result = PartResult(figures, state.status, state.warnings)
+        result = PartResult(figures, state.status, state.warnings, curves=state.curves)
         if model_file is not None:
             result.has_model = keep_model(model_file, state)
         return result
@@ -275,6 +277,7 @@ def part_to_dict(result: PartResult) -> dict[str, Any]:
         "status": result.status,
         "warnings": result.warnings,
         "has_model": result.has_model,
+        "curves": result.curves,
     }
 
 
@@ -286,6 +289,7 @@ def read_part(file: Path, model_file: Path | None) -> PartResult | None:
         result = PartResult(
             figures, content["status"], list(content["warnings"]), content["has_model"], True
         )
+        result.curves = {name: list(map(float, v)) for name, v in content["curves"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     if model_file is not None and result.has_model is not False:

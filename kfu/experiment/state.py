@@ -28,6 +28,8 @@ class State:
     status: str | None = None
     warnings: list[str] = field(default_factory=list)
     predictions: dict[str, np.ndarray] = field(default_factory=dict)  # labels, by step
+    curves: dict[str, list[float]] = field(default_factory=dict)  # of roc steps
+    figures: dict[str, float] = field(default_factory=dict)  # of the steps before, by full name
 
     def add_status(self, status: str) -> None:
         """A part has converged when all its trainings have."""

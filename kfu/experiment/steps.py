@@ -3,8 +3,8 @@
 A step has a table of keys (its options, spelled as on the command line), the figures it can
 yield, what has to come before it, and a function `run(options, state) -> figures`. It works on
 the State of one part of an experiment: it may replace the rows (scale), leave a model behind
-(train), predictions (predict, cross_validate), or only measure (agreement). Figures are numbers;
-the runner puts the step's name before each (`train.objective`, `test.accuracy`).
+(train), predictions (predict, cross_validate), a curve (roc), or only measure (agreement, compare).
+Figures are numbers; the runner puts the step's name before each (`train.objective`).
 
 To add a step, write its file and its entry in STEPS: the checks of the YAML, the resuming,
 the table and the pictures follow from it.
@@ -16,8 +16,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kfu.experiment.agreement_step import AGREEMENT
+from kfu.experiment.compare_step import COMPARE
 from kfu.experiment.cross_validate_step import CROSS_VALIDATE
 from kfu.experiment.predict_step import PREDICT
+from kfu.experiment.roc_step import ROC
 from kfu.experiment.scale_step import SCALE
 from kfu.experiment.state import State, Step, StepPlan
 from kfu.experiment.train_step import TRAIN
@@ -30,6 +32,8 @@ STEPS: dict[str, Step] = {
     "predict": PREDICT,
     "cross_validate": CROSS_VALIDATE,
     "agreement": AGREEMENT,
+    "roc": ROC,
+    "compare": COMPARE,
 }
 
 
