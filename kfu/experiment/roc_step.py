@@ -2,7 +2,7 @@
 
 Figures are the area `auc`, `average_precision`, `tpr.F`, the share of positives found at the false
 positive rate F, and `error`, at the machine's own threshold. The curve itself, at the rates of
-ROC_GRID, is kept with the part; the curves of all repetitions are averaged and drawn in one picture,
+ROC_GRID, is kept with the part; the curves of all repetitions are averaged and drawn in a picture,
 roc.png (kfu.experiment.roc_picture).
 """
 
