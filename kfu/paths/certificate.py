@@ -8,14 +8,12 @@ for one that can fall θ − F + kink ≥ 0 (with the sign of the kink on its si
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kfu._gram import Gram
-
-if TYPE_CHECKING:
-    from kfu.solvers.parametric import ParametricProblem
+from kfu.solvers.parametric import ParametricProblem
 
 AT_BOUND = 1e-12  # of the width of the box
 BLOCK_CELLS = 1 << 21
@@ -28,16 +26,6 @@ class Certificate:
     objective: float
     violation: float
     imbalance: float
-
-
-def moved(value: Any, rate: Any, t: float, n: int) -> np.ndarray:
-    """value + t · rate as an array of n, either of which may be missing."""
-    total = np.zeros(n)
-    if value is not None:
-        total += value
-    if rate is not None:
-        total += t * np.asarray(rate)
-    return total
 
 
 def outputs(X: Any, kernel: Any, beta: np.ndarray, threads: int = 0) -> np.ndarray:
@@ -65,10 +53,8 @@ def certify(
 ) -> Certificate:
     """The certificate of β and θ at t."""
     n = len(beta)
-    linear = moved(problem.linear, problem.linear_rate, t, n)
-    lower = moved(problem.lower, problem.lower_rate, t, n)
-    upper = moved(problem.upper, problem.upper_rate, t, n)
-    kink = moved(problem.kink, problem.kink_rate, t, n)
+    linear, lower, upper = (problem.at(name, t) for name in ("linear", "lower", "upper"))
+    kink = np.zeros(n) if problem.kink is None else problem.at("kink", t)
     product = outputs(X, kernel, beta, threads)
     if problem.ridge is not None:
         product += problem.ridge * beta
@@ -76,8 +62,8 @@ def certify(
     objective = 0.5 * float(beta @ product) + float(linear @ beta) + float(kink @ np.abs(beta))
 
     group = np.zeros(n, np.int64) if problem.group is None else np.asarray(problem.group, np.int64)
-    levels = np.asarray(theta, dtype=np.float64).reshape(-1)
-    threshold = levels[group] if levels.size and problem.has_equality else np.zeros(n)
+    groups = problem.n_groups
+    threshold = np.asarray(theta, dtype=np.float64)[group] if groups else np.zeros(n)
     room = AT_BOUND * (upper - lower)
     up = F + np.where(beta >= 0.0, kink, -kink) - threshold
     down = threshold - F - np.where(beta > 0.0, kink, -kink)
@@ -85,8 +71,8 @@ def certify(
     falling = np.where(beta > lower + room, -down, 0.0).max(initial=0.0)
     outside = max((lower - beta).max(initial=0.0), (beta - upper).max(initial=0.0))
     imbalance = 0.0
-    if problem.has_equality and levels.size:
-        totals = np.atleast_1d(moved(problem.total, problem.total_rate, t, levels.size))
-        sums = np.bincount(group, weights=beta, minlength=levels.size)
+    if groups:
+        totals = np.array(problem.total[:groups]) + t * np.array(problem.total_rate[:groups])
+        sums = np.bincount(group, weights=beta, minlength=groups)
         imbalance = float(np.abs(sums - totals).max())
     return Certificate(objective, float(max(rising, falling)), max(imbalance, float(outside)))

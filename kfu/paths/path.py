@@ -21,17 +21,16 @@ from kfu.machine_kinds import CLASSIFIER, NOVELTY, kind_of_machine
 from kfu.machines.task import TrainingTask, rows_of
 from kfu.model import Model
 from kfu.paths.certificate import certify
-from kfu.paths.columns import FINISHED, find_columns, records_of
+from kfu.paths.columns import find_columns, records_of
 from kfu.paths.path_file import write_path_file
 from kfu.paths.ranges import ranges_of
 from kfu.paths.registry import VALUE_COLUMNS, PathDefinition, Span
-from kfu.paths.states import FREE_STATES
 from kfu.paths.step_function import StepFunction
 from kfu.paths.validation import error_curve
+from kfu.solvers.parametric import FINISHED, FREE, FREE_BELOW, Track
 
 if TYPE_CHECKING:
     from kfu.scale import Scaler
-    from kfu.solvers.parametric import Track
 
 
 @dataclass
@@ -57,6 +56,7 @@ class RegularisationPath:
     definition: PathDefinition
     task: TrainingTask
     track: Track
+    stop: float  # where it is to end, in t
     span: Span = field(default_factory=Span)
     how: str = ""  # how the beginning was found
     data: DataReference | None = None
@@ -64,6 +64,7 @@ class RegularisationPath:
     n_valid: int = 0
     valid_file: str | None = None
     options: dict[str, Any] = field(default_factory=dict)  # of the engine, for the header
+    embedded: str | None = None  # the rows, for the file (kfu.paths.loading)
     _columns: dict[str, np.ndarray] | None = field(default=None, init=False, repr=False)
 
     # ---- what it is ------------------------------------------------------------------------
@@ -130,10 +131,10 @@ class RegularisationPath:
             self._columns = find_columns(self.definition, self.task, self.track, self.n_valid)
         return self._columns
 
-    def records(self, first: int = 0) -> Iterator[dict[str, Any]]:
-        """The breakpoints from `first` on, as the file has them."""
+    def records(self, first: int = 0, end: int | None = None) -> Iterator[dict[str, Any]]:
+        """The breakpoints from `first` up to `end`, as the file has them."""
         words = self.definition.vocabulary(self.task)
-        yield from records_of(self.track, words, self.parameter, self.columns, first)
+        yield from records_of(self.track, words, self.parameter, self.columns, first, end)
 
     @property
     def steps(self) -> Sequence[dict[str, Any]]:
@@ -197,9 +198,9 @@ class RegularisationPath:
                 raise SettingsError(self._range_message(t))
             return *found, {}
         beta, theta = self.solution(inside)
-        problem = self.definition.problem(self.task)
         X, kernel = self.task.solver_kernel()
-        sure = certify(problem, X, kernel, inside, beta, theta, self.task.settings.n_threads)
+        threads = self.task.settings.n_threads
+        sure = certify(self.track.problem, X, kernel, inside, beta, theta, threads)
         coef, bias = self.definition.coefficients(self.task, beta, theta, inside)
         scale = float(np.abs(beta).max(initial=0.0)) / max(np.abs(coef).max(initial=0.0), 1e-300)
         objective = self.definition.objective(
@@ -214,13 +215,8 @@ class RegularisationPath:
         return coef, bias, facts
 
     def _is_free(self, t: float) -> np.ndarray:
-        return np.isin(self.track.states_at(self._stretch(t)), FREE_STATES)
-
-    def _stretch(self, t: float) -> int:
-        """The breakpoint after whose events t lies."""
-        sign = -1.0 if self.track.t[0] > self.track.t[-1] else 1.0
-        place = int(np.searchsorted(sign * np.asarray(self.track.t), sign * t, side="right")) - 1
-        return min(max(place, 0), len(self) - 1)
+        states = self.track.states_at(self.track.stretch_of(t))
+        return (states == FREE) | (states == FREE_BELOW)
 
     def _range_message(self, t: float) -> str:
         value = float(self.definition.value_of(t))
@@ -237,7 +233,8 @@ class RegularisationPath:
         task = self.task
         support = np.flatnonzero(coef)
         kind = kind_of_machine(self.machine)
-        code, classes, counts = np.zeros((0, 1)), np.zeros(0), np.zeros(0)
+        code, classes = np.zeros((0, 1)), np.zeros(0)
+        counts = np.zeros(0, dtype=np.int64)
         if kind == CLASSIFIER:
             assert task.labels is not None
             assert task.code is not None
@@ -316,7 +313,7 @@ class RegularisationPath:
     def header(self) -> dict[str, Any]:
         """What the first line of the file holds: with the rows, all that rebuilds the path."""
         task = self.task
-        sets = self.definition.vocabulary(task).sets_of(np.asarray(self.track.first_state))
+        sets = self.definition.vocabulary(task).sets_of(self.track.states_at(0))
         has_weights = bool(np.any(task.weights != 1.0))
         return {
             "machine": self.machine,
@@ -329,7 +326,12 @@ class RegularisationPath:
                 **{name: v for name, v in task.described().items() if name in HEADER_SETTINGS},
                 **self.options,
             },
-            "span": {"low": self.span.low, "high": self.span.high, "upward": self.span.upward},
+            "span": {
+                "low": self.span.low,
+                "high": self.span.high,
+                "upward": self.span.upward,
+                "stop": self.stop,
+            },
             "start": {"how": self.how, "sets": {w: ranges_of(i) for w, i in sets.items()}},
             "weights": task.weights.tolist() if has_weights else None,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
@@ -340,6 +342,7 @@ class RegularisationPath:
                 "numpy": np.__version__,
                 "scipy": scipy.__version__,
             },
+            **({"embedded": self.embedded} if self.embedded else {}),
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -88,7 +88,11 @@ class PathDefinition(abc.ABC):
     def coefficients(
         self, task: TrainingTask, beta: np.ndarray, theta: np.ndarray, t: float
     ) -> tuple[np.ndarray, float]:
-        """The model at t: (coef, bias) of f(x) = Σ coef_i K(x_i, x) + bias."""
+        """The model at t: (coef, bias) of f(x) = Σ coef_i K(x_i, x) + bias.
+
+        `theta` has one number for each group (0 without an equality). Where only the bias is
+        wanted, `beta` is empty.
+        """
 
     @abc.abstractmethod
     def objective(self, task: TrainingTask, minimised: np.ndarray, t: np.ndarray) -> np.ndarray:

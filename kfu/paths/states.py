@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LOWER, UPPER, ZERO, FREE, FREE_BELOW = range(5)
-FREE_STATES = (FREE, FREE_BELOW)
+from kfu.solvers.parametric import FREE, FREE_BELOW, LOWER, UPPER, ZERO
 
 # Words that stand for no item: where a path begins, was begun again, and ends.
 MARKS = ("start", "restart", "end")
@@ -31,17 +30,6 @@ REGRESSION: Mapping[int, str] = {
     ZERO: "zero",
     FREE: "margin-upper",
     FREE_BELOW: "margin-lower",
-}
-# What the words count as in the columns n_margin, n_error and n_correct.
-SET_OF_WORD = {
-    MARGIN: MARGIN,
-    "margin-upper": MARGIN,
-    "margin-lower": MARGIN,
-    ERROR: ERROR,
-    "upper": ERROR,
-    "lower": ERROR,
-    CORRECT: CORRECT,
-    "zero": CORRECT,
 }
 
 

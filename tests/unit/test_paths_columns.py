@@ -1,23 +1,13 @@
-"""States, their words, and the sizes of sets counted from events."""
+"""States and their words."""
 
 from __future__ import annotations
-
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from kfu.paths.columns import rate, set_sizes
-from kfu.paths.states import (
-    FREE,
-    FREE_BELOW,
-    LOWER,
-    REGRESSION,
-    UPPER,
-    ZERO,
-    one_sided,
-    two_sided,
-)
+from kfu.paths.columns import rate
+from kfu.paths.states import REGRESSION, one_sided, two_sided
+from kfu.solvers.parametric import FREE, FREE_BELOW, LOWER, UPPER, ZERO
 
 
 def test_words_of_a_classifier_depend_on_the_class() -> None:
@@ -53,31 +43,6 @@ def test_damaged_sets_are_refused() -> None:
         words.states_of({"error": np.array([0, 1, 3])})
     with pytest.raises(ValueError, match="no state of item 0"):
         words.states_of({"upper": np.array([0, 1, 2])})
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_set_sizes_are_those_of_replayed_states(seed: int) -> None:
-    """Random events, several of one item at a breakpoint too."""
-    rng = np.random.default_rng(seed)
-    n, m = 8, 30
-    signs = rng.choice([-1.0, 1.0], n)
-    words = two_sided(signs)
-    states = rng.choice([LOWER, UPPER, FREE], n)
-    per_step = np.concatenate([[0], rng.integers(0, 4, m)])
-    start = np.concatenate([[0], np.cumsum(per_step)])
-    items = rng.integers(0, n, start[-1])
-    new = rng.choice([LOWER, UPPER, FREE], start[-1])
-    track = SimpleNamespace(
-        first_state=states, event_start=start, event_item=items, event_state=new
-    )
-    found = set_sizes(track, words)
-    now = states.copy()
-    for k in range(m + 1):
-        for e in range(start[k], start[k + 1]):
-            now[items[e]] = new[e]
-        sets = words.sets_of(now)
-        for name in ("margin", "error", "correct"):
-            assert found[f"n_{name}"][k] == len(sets.get(name, []))
 
 
 def test_rates_of_unknown_counts_are_unknown() -> None:

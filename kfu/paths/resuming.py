@@ -1,0 +1,79 @@
+"""Going on with a path that was stopped: by its limit of steps, by Ctrl-C, or by a kill.
+
+The states at the last breakpoint give the solution there, and the path is followed from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kfu.data import Matrix
+from kfu.errors import SettingsError
+from kfu.paths.following import FollowOptions, check_track, engine_settings, problem_of
+from kfu.paths.path import RegularisationPath
+from kfu.paths.path_file import PathFile, PathWriter
+from kfu.paths.recording import Recorder
+from kfu.paths.replay import joined
+from kfu.solvers.parametric import Track, Watch, follow, solve_states
+
+
+def resume_path(
+    earlier: RegularisationPath,
+    found: PathFile,
+    output: str,
+    options: FollowOptions,
+    *,
+    watched: tuple[Matrix, np.ndarray] | None = None,
+    progress: Callable[[Any], Any] | None = None,
+) -> RegularisationPath:
+    """Follow `earlier`, read from `found`, to its end; the file becomes `output`.
+
+    A path with validation errors goes on with the same validation rows.
+    """
+    n_valid = 0 if watched is None else len(watched[1])
+    if n_valid != earlier.n_valid:
+        raise SettingsError(
+            f"{found.name} has errors of {earlier.n_valid} validation rows, and now there are "
+            f"{n_valid}; give the same rows with --validate"
+        )
+    task, definition, before = earlier.task, earlier.definition, earlier.track
+    limits = replace(options, ridge=float(earlier.options.get("ridge", 0.0)))
+    problem = problem_of(definition, task, limits)
+    X, kernel = task.solver_kernel()
+    t = float(before.t[-1])
+    beta, _ = solve_states(problem, X, kernel, before.states_at(before.n_steps), t)
+    n_before = len(before.t)
+
+    def made(after: Track) -> RegularisationPath:
+        track = joined(before, after)
+        path = replace(earlier, track=track)
+        fresh = replace(earlier, track=after).columns
+        n_new = len(track.t) - n_before
+        path._columns = {
+            name: np.concatenate([column, fresh[name][len(fresh[name]) - n_new :]])
+            for name, column in earlier.columns.items()
+        }
+        path._columns["step"] = np.arange(len(track.t))
+        return path
+
+    recorder = Recorder(output, made, progress, PathWriter.go_on(found, output), written=n_before)
+    after = follow(
+        problem,
+        X,
+        kernel,
+        start=t,
+        stop=earlier.stop,
+        beta=beta,
+        labels=definition.signs(task),
+        watch=None if watched is None else Watch(*watched),
+        settings=engine_settings(limits),
+        progress=recorder,
+    )
+    path = made(after)
+    recorder.finish(path)
+    check_track(after.status, task)
+    return path
