@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfu.paths.certificate import moved
 from kfu.paths.selection import Choice, ValidationCurves
 from kfu.paths.step_function import StepFunction
 from kfu.paths.validation import error_curve
@@ -127,11 +126,8 @@ def shown_path(
 
 def bounds_of(path: RegularisationPath) -> np.ndarray:
     """The largest |β| that the box of each row allows at the first breakpoint; 0 where none."""
-    problem, t, n = path.definition.problem(path.task), float(path.track.t[0]), path.n
-    ends = (
-        moved(problem.lower, problem.lower_rate, t, n),
-        moved(problem.upper, problem.upper_rate, t, n),
-    )
+    problem, t = path.definition.problem(path.task), float(path.track.t[0])
+    ends = problem.at("lower", t), problem.at("upper", t)
     bounds = np.maximum(np.abs(ends[0]), np.abs(ends[1]))
     return np.where(np.isfinite(bounds), bounds, 0.0)
 
