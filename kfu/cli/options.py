@@ -217,7 +217,9 @@ machine_options = grouped(
         Name("approximation", ["none", "rectangle", "subset", "nystrom", "falkon", "bagging"]),
     ),
     _machine_option("centres", POSITIVE_COUNT),
-    _machine_option("centres_by", Name("selection", ["random", "kmeans++", "leverage", "ic"])),
+    _machine_option(
+        "centres_by", Name("selection", ["random", "kmeans++", "leverage", "ic", "kmeans"])
+    ),
 )
 multiclass = click.option(
     "--multiclass",

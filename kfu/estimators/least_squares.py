@@ -85,7 +85,7 @@ class RLS(RegressorMixin, LeastSquaresMixin):
         Low rank in place of the full kernel matrix.
     centres : int or None, default None
         Centres of the approximation; None takes 1000.
-    centres_by : "random", "kmeans++", "leverage" or "ic", default "random"
+    centres_by : "random", "kmeans++", "leverage", "ic" or "kmeans", default "random"
         How they are chosen.
     random_state : int, RandomState or None, default None
         Of the choice of centres.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kfu.errors import DataError
+from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
 from kfu.least_squares.low_rank_fit import (
     LowRankFit,
@@ -55,8 +55,10 @@ def rectangle(
     block: int = 0,
     loo: bool = False,
     watch: Watch | None = None,
+    means: np.ndarray | None = None,
 ) -> LowRankFit:
-    """Fit the rows of X to Y (n, t) with the centres `rows`.
+    """Fit the rows of X to Y (n, t) with the centres `rows`, or `means`: vectors that are none of
+    the rows, one in place of each of `rows`; the fit then has no rows.
 
     Of several ridges the one with the least mean square of leave-one-out residuals is taken; `info`
     then has `loo_square`, the mean for each ridge, as it has with `loo` for a single one. `block`
@@ -65,7 +67,7 @@ def rectangle(
     """
     ridges = checked_ridges(ridge)
     problem = low_rank_problem(X, Y, kernel, rows, weight)
-    sums = summed(problem, precision, form, threads, block)
+    sums = summed(problem, precision, form, threads, block, means=means)
     chosen, figures = 0, {}
     if loo or len(ridges) > 1:
         begin = time.perf_counter()
@@ -74,23 +76,36 @@ def rectangle(
         figures = {"ridges": ridges, "loo_square": squares.tolist()}
         sums.seconds["leave_one_out"] = time.perf_counter() - begin
     fit = sums.solve(ridges, bias=bias)[chosen]
-    fit.rows = problem.rows
+    fit.rows = problem.rows if means is None else None
     fit.info |= figures
     fit.info["trace_portion"] = portion(sums, problem, threads, block)
     return fit
 
 
 def summed(
-    problem: LowRankProblem, precision: str, form: str = "auto", threads: int = 0, block: int = 0
+    problem: LowRankProblem,
+    precision: str,
+    form: str = "auto",
+    threads: int = 0,
+    block: int = 0,
+    means: np.ndarray | None = None,
 ) -> NormalEquations:
     """The normal equations of all rows of X, in blocks."""
     X, kernel, rows = problem.X, problem.kernel, problem.rows
-    centres = centres_of(X, rows, kernel)
+    centres = centres_of(X, rows, kernel) if means is None else checked_means(means, problem)
     sums = NormalEquations(centres, kernel, problem.Y.shape[1], precision, threads, form=form)
     for part in row_blocks(problem.n, len(rows), block):
         weight = None if problem.weight is None else problem.weight[part]
         sums.add(points_of(X, part, rows, kernel), problem.Y[part], weight)
     return sums
+
+
+def checked_means(means: Any, problem: LowRankProblem) -> np.ndarray:
+    means = np.asarray(means, dtype=np.float64)
+    wanted = (len(problem.rows), problem.X.shape[1])
+    if problem.kernel.is_precomputed or means.shape != wanted or not np.isfinite(means).all():
+        raise SettingsError(f"centres of shape {means.shape}; finite vectors are needed, {wanted}")
+    return means
 
 
 def loo_squares(

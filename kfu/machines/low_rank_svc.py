@@ -42,6 +42,7 @@ def check_low_rank(task: TrainingTask) -> None:
         "--start": task.start is not None,
         f"--multiclass {task.code_name}": task.code_name in SINGLE_MACHINES,
         "-c inf": np.isinf(task.cost),
+        "--centres-by kmeans": task.options["centres_by"] == "kmeans",
     }
     for option, is_asked in refused.items():
         if is_asked:

@@ -158,8 +158,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "centres_by": Option(
         "random",
-        _choice("random", "kmeans++", "leverage", "ic"),
-        "How centres are chosen from the rows.",
+        _choice("random", "kmeans++", "leverage", "ic", "kmeans"),
+        "How centres are chosen from the rows; kmeans takes means of the rows of each class.",
     ),
     "prior": Option(
         "data",

@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from kfu.data import Dataset
+from kfu.engine import train_rectangle_partitioned
 from kfu.errors import SettingsError
+from kfu.io import write_dataset
 from kfu.kernels import KernelSpec
 from kfu.least_squares.centres import choose_centres
 from kfu.least_squares.mean_centres import class_means
+from kfu.machines import train
+from kfu.model import Model
 
 RBF = KernelSpec.make("rbf", gamma=0.3)
 
@@ -109,3 +114,54 @@ def test_they_span_more_than_as_many_rows():
         features = Whitening(centres, RBF).features(X)
         portions[name] = float(np.square(features).sum()) / len(X)  # K(x, x) = 1
     assert portions["kmeans"] > portions["random"] + 0.05
+
+
+@pytest.mark.parametrize("machine", ["rlsc", "rls"])
+def test_a_machine_on_means_is_the_ridge_problem_of_its_features(machine, tmp_path):
+    X, of = clusters()
+    y = of % 3 if machine == "rlsc" else np.sin(X[:, 0])
+    labels = y if machine == "rlsc" else None
+    options = {"approximation": "rectangle", "centres": 30, "centres_by": "kmeans", "ridge": 0.3}
+    model = train(X, y, machine=machine, kernel=RBF, seed=4, **options)
+    Z = choose_centres("kmeans", X, RBF, 30, seed=4, labels=labels).means
+    assert (model.support == -1).all()
+    assert np.allclose(np.sort(model.support_vectors[:, 0]), np.sort(Z[:, 0]))
+    K, Kmm = gauss(X, Z), gauss(Z, Z)
+    Y = np.where(y[:, None] == np.arange(3), 1.0, -1.0) if machine == "rlsc" else y[:, None]
+    c = np.linalg.solve(K.T @ K + 0.3 * Kmm, K.T @ Y)
+    np.testing.assert_allclose(model.decision_function(X), K @ c, atol=1e-6)
+    if machine == "rlsc":
+        assert model.n_support.tolist() == [10, 10, 10]
+    file = str(tmp_path / "m.kfu")
+    model.save(file)
+    np.testing.assert_allclose(Model.load(file).decision_function(X[:9]), (K @ c)[:9], atol=1e-6)
+
+
+def gauss(A, B):
+    return np.exp(-0.3 * np.square(A[:, None] - B[None]).sum(-1))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"machine": "rlsc", "approximation": "nystrom"}, "nystrom needs rows"),
+        ({"machine": "rlsc", "approximation": "subset", "ridge": 1.0}, "subset needs rows"),
+        ({"machine": "svc", "approximation": "rectangle"}, "takes no --centres-by kmeans"),
+    ],
+)
+def test_methods_that_need_rows_say_so(options, words):
+    X, of = clusters(60)
+    with pytest.raises(SettingsError, match=words):
+        train(X, of % 2, kernel=RBF, centres=5, centres_by="kmeans", **options)
+
+
+def test_partitions_take_means_of_their_sample(tmp_path):
+    X, of = clusters()
+    path = tmp_path / "rows.svm"
+    write_dataset(path, Dataset(X, (of % 3).astype(float)))
+    fit = train_rectangle_partitioned(
+        path, kernel=RBF, ridge=1.0, n_centres=12, selection="kmeans", partition_bytes=2000
+    )
+    rows = {tuple(row) for row in np.round(X, 9)}
+    assert fit.centres.shape == (12, 3)
+    assert not any(tuple(row) in rows for row in np.round(fit.centres, 9))

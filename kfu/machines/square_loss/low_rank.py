@@ -14,7 +14,7 @@ import numpy as np
 
 from kfu.errors import SettingsError
 from kfu.least_squares.bagging import bagged
-from kfu.least_squares.centres import choose_centres
+from kfu.least_squares.centres import Centres, choose_centres
 from kfu.least_squares.falkon import falkon
 from kfu.least_squares.low_rank_fit import LowRankFit
 from kfu.least_squares.rectangle import rectangle
@@ -42,24 +42,36 @@ def low_rank(run: Run) -> Expansion:
     if method == "bagging":
         fit = by_bagging(run, m)
     else:
-        centres = choose_centres(
-            task.options["centres_by"],
-            task.X,
-            task.kernel,
-            m,
-            seed=task.seed,
-            ridge=run.asked_ridge() or USUAL_RIDGE,
-            **run.common(),
-        )
+        centres = centres_of(run, method, m)
         run.facts["centres"] = len(centres.rows)
-        fit = LOW_RANK[method](run, centres.rows)
+        fit = LOW_RANK[method](run, centres)
     run.facts["ridge"] = fit.ridge
     info = dict(fit.info)
     if method != "falkon":
         info.pop("residual", None)  # of the fit, not of the equations
     run.take_info(info)
-    assert fit.rows is not None
+    if fit.rows is None:
+        return Expansion(centres.rows, fit.coef, fit.bias, vectors=centres.means)
     return Expansion(fit.rows, fit.coef, fit.bias)
+
+
+def centres_of(run: Run, method: str, m: int) -> Centres:
+    task, by = run.task, run.task.options["centres_by"]
+    if by == "kmeans" and method not in TAKES_MEANS:
+        raise SettingsError(
+            f"--centres-by kmeans gives means of rows, --approximation {method} needs rows; take "
+            f"kmeans++, or --approximation {' or '.join(sorted(TAKES_MEANS))}"
+        )
+    return choose_centres(
+        by,
+        task.X,
+        task.kernel,
+        m,
+        seed=task.seed,
+        ridge=run.asked_ridge() or USUAL_RIDGE,
+        labels=task.labels if by == "kmeans" else None,
+        **run.common(),
+    )
 
 
 def by_bagging(run: Run, m: int) -> LowRankFit:
@@ -129,25 +141,32 @@ class LeftOutTally:
             run.facts["loo_error_bound"] = float(self.possible[k] / counted)
 
 
-def _rectangle(run: Run, rows: np.ndarray) -> LowRankFit:
+def _rectangle(run: Run, centres: Centres) -> LowRankFit:
     ridges = tried_ridges(run)
     tally = LeftOutTally(run, ridges)
-    bias = run.task.has_free_bias
-    fit = rectangle(*problem(run, rows), ridges, bias=bias, loo=True, watch=tally, **run.common())
+    fit = rectangle(
+        *problem(run, centres.rows),
+        ridges,
+        bias=run.task.has_free_bias,
+        loo=True,
+        watch=tally,
+        means=centres.means,
+        **run.common(),
+    )
     tally.tell(fit)
     if len(ridges) > 1 and fit.ridge in (ridges[0], ridges[-1]):
         run.warnings.append(f"the ridge chosen ({fit.ridge:g}) is at the end of those tried")
     return fit
 
 
-Fitter = Callable[[Run, np.ndarray], LowRankFit]
+Fitter = Callable[[Run, Centres], LowRankFit]
 
 
 def _with_one_ridge(name: str, solve: Callable[..., LowRankFit]) -> Fitter:
     """`solve` at the ridge asked for, or at the usual one: it has no leave-one-out to choose by."""
 
-    def fit(run: Run, rows: np.ndarray) -> LowRankFit:
-        return solve(*problem(run, rows), run.ridge_or_usual(name), **run.common())
+    def fit(run: Run, centres: Centres) -> LowRankFit:
+        return solve(*problem(run, centres.rows), run.ridge_or_usual(name), **run.common())
 
     return fit
 
@@ -159,4 +178,5 @@ LOW_RANK: dict[str, Fitter] = {
     "falkon": _with_one_ridge("falkon", falkon),
 }
 BIASED = frozenset({"rectangle"})  # those that take a free bias here
+TAKES_MEANS = frozenset({"rectangle"})  # those whose centres need not be rows
 APPROXIMATIONS = ("none", *LOW_RANK, "bagging")

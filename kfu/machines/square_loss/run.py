@@ -21,12 +21,16 @@ PLAIN_FIGURES = (
 
 @dataclass
 class Expansion:
-    """f_k = Σ coef[j, k] K(x_rows[j], ·) + bias[k], and the value of the objective where known."""
+    """f_k = Σ coef[j, k] K(x_rows[j], ·) + bias[k], and the value of the objective where known.
+
+    `vectors` stand in place of the rows where they are given; `rows` then tells their classes.
+    """
 
     rows: np.ndarray
     coef: np.ndarray  # (rows, t)
     bias: np.ndarray
     value: float | None = None
+    vectors: np.ndarray | None = None
 
 
 class Run:
