@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from kfu.kernels import KernelSpec
     from kfu.machines import train
     from kfu.model import Model
+    from kfu.paths.following import svm_path
+    from kfu.paths.loading import load_path
     from kfu.scale import Scaler
 
     # The compiled modules have no stubs.
@@ -62,6 +64,8 @@ _EXPORTS = {
     "KernelProjection": "kfu.estimators:KernelProjection",
     "load": "kfu.io.model_file:load_model",
     "train": "kfu.machines:train",
+    "svm_path": "kfu.paths.following:svm_path",
+    "load_path": "kfu.paths.loading:load_path",
     "Model": "kfu.model:Model",
     "KernelSpec": "kfu.kernels:KernelSpec",
     "Scaler": "kfu.scale:Scaler",
@@ -102,8 +106,10 @@ __all__ = [
     "SettingsError",
     "__version__",
     "load",
+    "load_path",
     "read_dataset",
     "read_libsvm_model",
+    "svm_path",
     "train",
     "write_dataset",
     "write_libsvm_model",

@@ -1,4 +1,4 @@
-"""Tells model files from data files by their content."""
+"""Tells model files and path files from data files by their content."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import zipfile
 from typing import Literal
 
 from kfu.cli import console
-from kfu.errors import DataError
+from kfu.errors import DataError, SettingsError
 from kfu.model import Model
+from kfu.paths.path_file import is_path_head
 
-FileKind = Literal["model", "libsvm-model", "data"]
+FileKind = Literal["model", "libsvm-model", "path", "data"]
 
 
 def kind_of(path: str) -> FileKind:
-    """What ``path`` holds: a kfu model, a LIBSVM model, or (everything else) data.
+    """What ``path`` holds: a kfu model, a LIBSVM model, a path, or (everything else) data.
 
     stdin (``-``) is data. A file that cannot be opened is a DataError.
     """
@@ -27,6 +28,8 @@ def kind_of(path: str) -> FileKind:
         raise DataError(path, None, error.strerror or "cannot be read", "check the path") from None
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         return "model" if holds_header(path) else "data"
+    if is_path_head(head):
+        return "path"
     if head[:2] == b"\x1f\x8b":
         try:
             with gzip.open(path) as stream:
@@ -45,11 +48,28 @@ def holds_header(path: str) -> bool:
         return not path.endswith(".npz")
 
 
-def load_any_model(path: str) -> Model:
-    """The model in ``path``, kfu's own or LIBSVM's."""
-    if kind_of(path) == "libsvm-model":
+def load_any_model(path: str, at: float | None = None, train: str | None = None) -> Model:
+    """The model in ``path``, kfu's own or LIBSVM's, or that ``at`` a value of the path there.
+
+    ``train`` names the rows of a path whose file neither holds nor finds them.
+    """
+    kind = kind_of(path)
+    if kind == "path":
+        return model_of_path(path, at, train)
+    if at is not None or train is not None:
+        raise SettingsError(f"--at and --train are for path files, and {path} is none")
+    if kind == "libsvm-model":
         from kfu.io.libsvm_model import read_libsvm_model
 
         with console.library_warnings():
             return read_libsvm_model(path)
     return Model.load(path)
+
+
+def model_of_path(path: str, at: float | None, train: str | None) -> Model:
+    from kfu.paths.loading import load_path
+
+    if at is None:
+        raise SettingsError(f"{path} is a path, a model for every C; say which with --at C")
+    with console.library_warnings():
+        return load_path(path, train=train).at(at)

@@ -1,4 +1,4 @@
-"""``kfu info``: what a data file or a model is, before one trusts it."""
+"""``kfu info``: what a data file, a model or a path is, before one trusts it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from kfu.diagnostics import (
 from kfu.errors import SettingsError
 from kfu.kernels import ALIASES as KERNEL_ALIASES
 from kfu.kernels import KERNELS, KernelSpec, psd_report, suggest_gamma
+from kfu.paths.path_file import read_path_file, record_keys
 from kfu.report import figure, print_facts, print_table, write_json
 
 SAMPLE_ROWS = 500
@@ -91,18 +92,22 @@ Examples:
 @options.verbose
 @options.quiet
 def info(path: str, with_kernel: bool, as_json: bool, seed: int, **opts: Any) -> None:
-    """Describe a data file or a model.
+    """Describe a data file, a model or a path.
 
     FILE is recognised by its content: data in any format that train reads ('-' is stdin), a
-    model of kfu, or a model of LIBSVM.
+    model of kfu, a model of LIBSVM, or a path file.
     """
     with_kernel = with_kernel or any(opts[name] is not None for name in inputs.KERNEL_NAMES)
     kind = kind_of(path)
     if kind != "data":
         if with_kernel:
             raise SettingsError(
-                f"{path} is a model; --kernel, -k, -g ... examine a kernel on data; leave them out"
+                f"{path} is a {'path' if kind == 'path' else 'model'}; --kernel, -k, -g ... "
+                "examine a kernel on data; leave them out"
             )
+        if kind == "path":
+            describe_path(path, as_json)
+            return
         describe_model(path, kind, as_json)
         return
     spec = inputs.kernel_of(opts)
@@ -121,6 +126,46 @@ def info(path: str, with_kernel: bool, as_json: bool, seed: int, **opts: Any) ->
 
 
 # ---- models ---------------------------------------------------------------------------------
+
+
+def describe_path(path: str, as_json: bool) -> None:
+    """What the file of a path says of it; its rows are not looked for."""
+    with console.library_warnings():
+        found = read_path_file(path)
+    names = record_keys(found.header["parameter"])
+    kernel = KernelSpec.from_dict(found.header["kernel"])
+    ends = found.records[0], found.records[-1]
+    content = {
+        "file": path,
+        "kind": "path",
+        **found.header,
+        "kernel": kernel.describe(),
+        "finished": found.is_finished,
+        "steps": len(found.records) - 1,
+        "events": sum(len(record["items"]) for record in found.records),
+        "first": ends[0],
+        "last": ends[1],
+    }
+    if content.pop("embedded", None):
+        content["rows_embedded"] = True
+    if as_json:
+        write_json("-", content)
+        return
+    facts: list[tuple[str, Any]] = [
+        ("file", path),
+        ("kind", "path of kfu"),
+        ("status", "complete" if found.is_finished else "unfinished (--resume goes on)"),
+        ("machine", f"{content['machine']} in {content['parameter']}"),
+        ("kernel", content["kernel"]),
+        ("rows", f"{content['n']}, {content['n_features']} features"),
+        ("data", "in the file" if "rows_embedded" in content else content["data"]["file"]),
+        ("steps", f"{content['steps']} ({content['events']} events)"),
+    ]
+    for name in names[1 : names.index("event")]:
+        facts.append((name, f"{figure(ends[0][name])} to {figure(ends[1][name])}"))
+    for name in ("n_margin", "n_error", "n_correct", "train_error", "valid_error"):
+        facts.append((f"last {name}".replace("_", " "), ends[1][name]))
+    print_facts(facts)
 
 
 def describe_model(path: str, kind: str, as_json: bool) -> None:

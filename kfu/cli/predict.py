@@ -31,7 +31,7 @@ import numpy as np
 from kfu.cli import console, inputs, options
 from kfu.cli.file_kind import load_any_model
 from kfu.cli.outputs_kept import Keeper, has_binary_machines
-from kfu.cli.parameters import POSITIVE_COUNT, Name
+from kfu.cli.parameters import COST, POSITIVE_COUNT, Name
 from kfu.data import Dataset, format_label
 from kfu.errors import ModelError, SettingsError
 from kfu.io import iter_blocks
@@ -57,6 +57,7 @@ class OutputName(Name):
 Examples:
   kfu predict heart.kfu heart.t                       # labels to stdout, accuracy to stderr
   kfu predict heart.kfu heart.t -o heart.out --report heart.json
+  kfu predict heart.jsonl heart.t --at 10             # the model at C = 10 of a path
   zcat big.svm.gz | kfu predict big.kfu - --output both > big.out
 """
 )
@@ -78,6 +79,20 @@ Examples:
     help="What a line holds: the label (labels), tab-separated decision values (decision), the "
     "label and then the decision values (both), one score for each class (scores) or its "
     "probability (probabilities). All but labels begin with a '#' line that names the columns.",
+)
+@click.option(
+    "--at",
+    type=COST,
+    default=None,
+    metavar="C",
+    help="MODEL is a path file: predict with its exact model at this C (of a path in epsilon or "
+    "nu: at this value).",
+)
+@click.option(
+    "--train",
+    metavar="FILE",
+    help="The rows that the path was followed on, where the path file does not hold them and the "
+    "file it names is elsewhere now.",
 )
 @click.option(
     "--with",
@@ -122,6 +137,8 @@ def predict(
     report: str | None,
     others: tuple[str, ...],
     plot: str | None,
+    at: float | None,
+    train: str | None,
     **opts: Any,
 ) -> None:
     """Predict the rows of DATA with MODEL.
@@ -132,12 +149,13 @@ def predict(
     """
     if out == "-" and report == "-":
         raise SettingsError("the predictions and the report cannot both go to stdout; give -o")
-    inputs.check_distinct({"-o": out, "--report": report, "--plot": plot}, [model_path, data])
+    read = [model_path, data, train]
+    inputs.check_distinct({"-o": out, "--report": report, "--plot": plot}, read)
     inputs.check_output(out)
     inputs.check_output(report, "choose another with --report")
     inputs.check_output(plot, "choose another with --plot")
     begin = time.perf_counter()
-    model = load_any_model(model_path)
+    model = load_any_model(model_path, at, train)
     check_wanted(model, model_path, output, plot)
     blocks = blocks_of(data, model, block_rows, no_labels, opts)
     keeper = Keeper(model, keeps_outputs=report is not None or plot is not None)

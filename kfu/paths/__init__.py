@@ -6,3 +6,29 @@
 A path is followed by kfu.solvers.parametric, described for each machine by kfu.paths.registry, and
 kept as its events (kfu.paths.path), from which the solution anywhere is rebuilt.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kfu.paths.following import svm_path
+    from kfu.paths.loading import load_path
+    from kfu.paths.path import RegularisationPath
+
+__all__ = ["RegularisationPath", "load_path", "svm_path"]
+
+# Imported when first used: who only reads the file of a path needs no engine.
+_EXPORTS = {
+    "RegularisationPath": "kfu.paths.path",
+    "load_path": "kfu.paths.loading",
+    "svm_path": "kfu.paths.following",
+}
+
+if not TYPE_CHECKING:  # type checkers take the imports above
+
+    def __getattr__(name: str) -> Any:
+        if name not in _EXPORTS:
+            raise AttributeError(f"module 'kfu.paths' has no attribute '{name}'")
+        return getattr(importlib.import_module(_EXPORTS[name]), name)

@@ -91,6 +91,7 @@ def path_of(
         valid_file=validation.get("file"),
         options={"ridge": options.ridge} if options.ridge else {},
         embedded=header.get("embedded"),
+        is_from_file=True,
     )
     path._columns = columns_of(found)
     return path

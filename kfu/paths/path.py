@@ -65,6 +65,7 @@ class RegularisationPath:
     valid_file: str | None = None
     options: dict[str, Any] = field(default_factory=dict)  # of the engine, for the header
     embedded: str | None = None  # the rows, for the file (kfu.paths.loading)
+    is_from_file: bool = False  # then changes of sign between breakpoints are not known
     _columns: dict[str, np.ndarray] | None = field(default=None, init=False, repr=False)
 
     # ---- what it is ------------------------------------------------------------------------
@@ -220,11 +221,11 @@ class RegularisationPath:
 
     def _range_message(self, t: float) -> str:
         value = float(self.definition.value_of(t))
-        name = self.parameter
-        low, high = self.low, self.high
-        text = f"{name} = {value:.6g} is not on the path, which goes from {low:.6g} to {high:.6g}"
-        if self._has_cost and value > 0 and low > 0:
-            text += f" (C from {1 / high:.6g} to {1 / low:.6g})"
+        name, ends = self.parameter, (self.low, self.high)
+        if self._has_cost and value > 0 and ends[0] > 0:  # people think of C
+            name, value, ends = "C", 1.0 / value, (1.0 / ends[1], 1.0 / ends[0])
+        text = f"{name} = {value:.6g} is not on the path"
+        text += f", which goes from {name} = {ends[0]:.6g} to {ends[1]:.6g}"
         if not self.is_finished:
             text += f"; it stopped early ({self.status}): resume it"
         return text
@@ -274,7 +275,10 @@ class RegularisationPath:
     # ---- errors ----------------------------------------------------------------------------
 
     def validation_curve(self) -> StepFunction:
-        """The error of the validation rows for every λ of the path, exactly."""
+        """The error of the validation rows for every value on the path, exactly.
+
+        A path from a file has the errors just after its breakpoints, and the curve is that of them.
+        """
         if not self.n_valid:
             raise SettingsError("the path was followed without validation rows; give them")
         return error_curve(self.track, self.n_valid, "valid")
@@ -315,6 +319,10 @@ class RegularisationPath:
         task = self.task
         sets = self.definition.vocabulary(task).sets_of(self.track.states_at(0))
         has_weights = bool(np.any(task.weights != 1.0))
+        settings = {name: v for name, v in task.described().items() if name in HEADER_SETTINGS}
+        settings.pop(self.parameter, None)
+        if self.parameter == "lambda":
+            settings.pop("cost", None)
         return {
             "machine": self.machine,
             "parameter": self.parameter,
@@ -322,10 +330,7 @@ class RegularisationPath:
             "n": self.n,
             "n_features": self.n_features,
             "classes": task.classes.tolist(),
-            "settings": {
-                **{name: v for name, v in task.described().items() if name in HEADER_SETTINGS},
-                **self.options,
-            },
+            "settings": {**settings, **self.options},
             "span": {
                 "low": self.span.low,
                 "high": self.span.high,

@@ -30,8 +30,13 @@ from typing import IO, Any
 from kfu.errors import DataError
 from kfu.io.atomic import cannot_write
 from kfu.io.json_values import plain
-from kfu.paths.registry import VALUE_COLUMNS
 
+# The parameters that paths have -> the columns that hold their values.
+VALUE_COLUMNS: dict[str, tuple[str, ...]] = {
+    "lambda": ("lambda", "C"),
+    "epsilon": ("epsilon",),
+    "nu": ("nu",),
+}
 FORMAT = "kfu-path"
 VERSION = 1
 JSON_PREFIX = b'{"format": "kfu-path"'

@@ -21,18 +21,14 @@ import numpy as np
 
 from kfu.errors import SettingsError
 from kfu.kernel_registry import nearest
+from kfu.paths.path_file import VALUE_COLUMNS
 from kfu.paths.states import Vocabulary
 
 if TYPE_CHECKING:
     from kfu.machines.task import TrainingTask
     from kfu.solvers.parametric import ParametricProblem
 
-# Columns of a path file that hold the parameter, in their order.
-VALUE_COLUMNS: dict[str, tuple[str, ...]] = {
-    "lambda": ("lambda", "C"),
-    "epsilon": ("epsilon",),
-    "nu": ("nu",),
-}
+__all__ = ["PATHS", "VALUE_COLUMNS", "PathDefinition", "Span", "Start", "definition_of"]
 
 
 @dataclass(frozen=True)
