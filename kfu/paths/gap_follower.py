@@ -1,0 +1,353 @@
+"""Breakpoints of an ε-path: solved from one another by differences, as few as the gap allows.
+
+A solve starts from β⁰, the β of a neighbour scaled by the ratio of the costs (what is at its bound
+follows it), whose outputs Kβ⁰ are known by the same scaling. The difference δ = β − β⁰ is the
+solution of
+
+    min ½ δᵀKδ + (Kβ⁰ − y)ᵀδ,   lower − β⁰ ≤ δ ≤ upper − β⁰,  Σδ = 0,
+
+the one dual problem again (kfu.solvers.dual), started at 0: only rows that move cost kernel values.
+Outputs are then brought up to date, Kβ = Kβ⁰ + Kδ, in float64, so that every certificate is one of
+float64 values of K, whatever the precision of the solver's rows. (An SVR has a kink at β = 0, which
+the shift would move; it starts from β⁰ itself.)
+
+Solves stop early. The gap of a breakpoint is to take a small part of the promised one, the rest is
+for the stretch to its neighbour; the tolerance that does so is learnt on the way. The first point
+is the middle of the range, where training is cheap; from there the path goes up, then down. The
+step is chosen from the gap proved on the last stretch (of second order in the step); a stretch
+whose gap is too large gets a point in its middle.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from kfu.kernels import KernelSpec
+from kfu.paths.gap_segment import Segment
+from kfu.paths.sloped_loss import SlopedLoss
+from kfu.solvers.dual import DualProblem, Solution, make_store, solve
+from kfu.solvers.settings import SolverSettings
+
+POINT_PART = 0.05  # of the promised gap, aimed at for a breakpoint
+LARGEST_PART = 0.4  # of it that a breakpoint may take
+SAFETY = 0.8  # of the gap that a step is chosen for
+LONGEST_STEP = math.log(50.0)
+LEAST_STEP = 1e-7  # in log C: below, a stretch is not divided any more
+GROWTH = 3.0  # of a step over the last, or its inverse
+USUAL_SAG = 0.05  # gap of a stretch, relative to p (1 − p) ℓ²; see first_step
+AT_BOUND = 1e-12  # distance from a bound, relative to the width of the box, that is rounding
+SHARED_ROWS_PART = 0.5  # of the cache, for rows that the solves after the first have in common
+MOST_ATTEMPTS = 8  # at the tolerance of a breakpoint
+
+
+class StoppedError(Exception):
+    """The path ends here; the argument is its status."""
+
+
+@dataclass(eq=False)
+class Breakpoint:
+    """A solution at one cost with its certificate; dense arrays of one entry a row."""
+
+    cost: float
+    beta: np.ndarray
+    outputs: np.ndarray  # Kβ
+    bias: float
+    norm: float  # ‖w‖² = βᵀKβ
+    loss: float
+    gain: float
+
+    @property
+    def primal(self) -> float:
+        return 0.5 * self.norm + self.cost * self.loss
+
+    @property
+    def objective(self) -> float:
+        """The maximised dual."""
+        return self.gain - 0.5 * self.norm
+
+    @property
+    def duality_gap(self) -> float:
+        return max(self.norm + self.cost * self.loss - self.gain, 0.0)
+
+    @property
+    def gap(self) -> float:
+        """(primal − dual) / primal."""
+        return self.duality_gap / self.primal if self.primal > 0.0 else 0.0
+
+    @property
+    def support(self) -> np.ndarray:
+        return np.flatnonzero(self.beta)
+
+
+@dataclass
+class Tally:
+    """What the solves of a path cost."""
+
+    n_solves: int = 0
+    iterations: int = 0
+    kernel_evaluations: int = 0  # of the solver's rows
+    verification_evaluations: int = 0  # in float64
+    moved_rows: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def add(self, solution: Solution, moved: int, n: int) -> None:
+        self.n_solves += 1
+        self.iterations += solution.info.iterations
+        self.kernel_evaluations += solution.info.kernel_evaluations
+        self.verification_evaluations += solution.info.verification_evaluations + moved * n
+        self.moved_rows += moved
+
+
+class KernelSums:
+    """Σ_i c_i K(x_i, ·) over all rows of X, in float64."""
+
+    def __init__(self, X: Any, kernel: Any, threads: int) -> None:
+        self.X, self.kernel, self.threads = X, kernel, threads
+        self.gram: Any = None
+
+    def __call__(self, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        if rows.size == 0:
+            return np.zeros(self.X.shape[0])
+        if isinstance(self.kernel, KernelSpec):
+            if self.kernel.is_precomputed:
+                return self.kernel.weight * _flat(self.X[:, rows] @ coef)
+            if self.kernel.name == "linear":
+                X = self.X if sp.issparse(self.X) else np.asarray(self.X, dtype=np.float64)
+                return self.kernel.weight * _flat(X @ (X[rows].T @ coef))
+        if self.gram is None:
+            from kfu._gram import Gram
+
+            self.gram = Gram(self.X, self.kernel, "float64", self.threads)
+        return np.ascontiguousarray(self.gram.decision(rows, coef, self.X)[:, 0])
+
+
+def _flat(values: Any) -> np.ndarray:
+    return np.asarray(values, dtype=np.float64).reshape(-1)
+
+
+class GapFollower:
+    """One run; `points` and `segments` are what is proved so far, ascending in cost."""
+
+    def __init__(
+        self,
+        X: Any,
+        kernel: Any,
+        loss: SlopedLoss,
+        gap: float,
+        *,
+        has_bias: bool,
+        settings: SolverSettings,
+        max_steps: int = 0,
+        progress: Callable[[Breakpoint, int], bool | None] | None = None,
+    ) -> None:
+        self.X, self.kernel, self.loss, self.gap = X, kernel, loss, gap
+        self.n = X.shape[0]
+        self.has_bias, self.settings = has_bias, settings
+        self.max_steps, self.progress = max_steps, progress
+        self.begin = time.perf_counter()
+        self.store = make_store(X, kernel, settings)
+        self.sums = KernelSums(X, kernel, settings.n_threads)
+        spread = 1.0 if loss.epsilon == 0.0 and _is_signs(loss.y) else float(np.std(loss.y)) or 1.0
+        self.tolerance = min(math.sqrt(gap), 0.2) * spread
+        self.points: list[Breakpoint] = []
+        self.segments: list[Segment] = []
+        self.tally = Tally()
+        self.status = "done"
+
+    # ---- the whole range -----------------------------------------------------------------------
+
+    def run(self, low: float, high: float) -> None:
+        """Cover [low, high]. KeyboardInterrupt only when there is nothing to keep."""
+        try:
+            middle = math.exp(0.5 * (math.log(low) + math.log(high)))
+            zeros = np.zeros(self.n)
+            first = self.solved(min(max(middle, low), high), zeros, zeros)
+            self.points.append(first)
+            self.share_rows()
+            self.march(first, high)
+            self.march(first, low)
+        except StoppedError as stopped:
+            self.status = str(stopped)
+        except KeyboardInterrupt:
+            if not self.points:
+                raise
+            self.status = "interrupted"
+        if not self.points:
+            raise KeyboardInterrupt
+        self.tally.seconds["total"] = time.perf_counter() - self.begin
+
+    def share_rows(self) -> None:
+        """Rows that move at one breakpoint often move at the next: those to come keep them."""
+        if self.n > 1 and getattr(self.kernel, "name", "") not in ("linear", "precomputed"):
+            self.store.share_rows(SHARED_ROWS_PART * self.settings.cache_mib * 2.0**20)
+            left = self.settings.cache_mib * (1.0 - SHARED_ROWS_PART)
+            self.settings = replace(self.settings, cache_mib=left)
+
+    def march(self, here: Breakpoint, end: float) -> None:
+        """Breakpoints from `here` to the cost `end`, upward or downward."""
+        step = self.first_step(here)
+        while here.cost != end:
+            left = abs(math.log(end / here.cost))
+            n_left = max(math.ceil(left / step - 0.05), 1)
+            length = left / n_left
+            sign = 1.0 if end > here.cost else -1.0
+            cost = end if n_left == 1 else here.cost * math.exp(sign * length)
+            there = self.solved(cost, *self.scaled(here, cost))
+            pieces = self.proved(*((here, there) if sign > 0 else (there, here)))
+            self.keep(pieces, at_end=sign > 0)
+            last = pieces[-1] if sign > 0 else pieces[0]
+            step = self.next_step(last, there)
+            here = there
+
+    def keep(self, pieces: list[Segment], at_end: bool) -> None:
+        if at_end:
+            self.segments += pieces
+            self.points += [piece.high for piece in pieces]
+        else:
+            self.segments = pieces + self.segments
+            self.points = [piece.low for piece in pieces] + self.points
+
+    def proved(self, low: Breakpoint, high: Breakpoint) -> list[Segment]:
+        """Segments from `low` to `high`, divided until each proves the promised gap."""
+        segment = Segment(low, high, self.loss, self.has_bias)
+        if segment.worst <= self.gap:
+            return [segment]
+        if math.log(high.cost / low.cost) < LEAST_STEP:
+            self.status = "stalled"
+            return [segment]
+        cost = math.sqrt(low.cost) * math.sqrt(high.cost)
+        middle = self.solved(cost, *self.scaled(low, cost))
+        return self.proved(low, middle) + self.proved(middle, high)
+
+    # ---- the steps -----------------------------------------------------------------------------
+
+    def first_step(self, point: Breakpoint) -> float:
+        """Where the optimal value is as a power of the cost, V ~ C^p, p is the part of C·L in it.
+        Between exact solutions a distance of ℓ = log(C₁/C₀) apart the chord of L gives a gap of at
+        most (ΔC |ΔL| − ‖Δw‖²)/4, relative to V less than p (1 − p) ℓ²/4; it comes to a good deal
+        less. (Where nothing is left to fit, at the hard margin, p = 0 and V is constant.)
+        """
+        return self.step_for(USUAL_SAG * _curvature(point))
+
+    def next_step(self, last: Segment, here: Breakpoint) -> float:
+        """The same with the factor that the last stretch has shown."""
+        length = math.log(last.high.cost / last.low.cost)
+        part = 0.5 * (_curvature(last.low) + _curvature(last.high))
+        shown = last.sag / (length**2 * part) if part > 0.0 else USUAL_SAG
+        step = self.step_for(shown * _curvature(here))
+        return min(max(step, length / GROWTH), length * GROWTH)
+
+    def step_for(self, sag: float) -> float:
+        """The longest step whose gap, `sag` times its square, leaves room for that of the ends."""
+        room = SAFETY * (1.0 - POINT_PART) * self.gap
+        return min(math.sqrt(room / sag), LONGEST_STEP) if sag > 0.0 else LONGEST_STEP
+
+    # ---- one breakpoint ------------------------------------------------------------------------
+
+    def scaled(self, point: Breakpoint, cost: float) -> tuple[np.ndarray, np.ndarray]:
+        factor = cost / point.cost
+        beta, outputs = factor * point.beta, factor * point.outputs
+        for old, new in zip(self.loss.box(point.cost), self.loss.box(cost), strict=True):
+            beta = np.where((point.beta == old) & (old != 0.0), new, beta)
+        return self.inside(beta, cost), outputs
+
+    def inside(self, beta: np.ndarray, cost: float) -> np.ndarray:
+        """β at its bounds where only rounding parts it from them: it would count as moved."""
+        lower, upper = self.loss.box(cost)
+        near = AT_BOUND * (upper - lower)
+        beta = np.where(beta >= upper - near, upper, beta)
+        return np.where(beta <= lower + near, lower, beta)
+
+    def solved(self, cost: float, beta: np.ndarray, outputs: np.ndarray) -> Breakpoint:
+        """The breakpoint at `cost`, from the feasible β with its outputs Kβ."""
+        if self.max_steps and len(self.points) >= self.max_steps:
+            raise StoppedError("max_steps")
+        tolerance = self.tolerance
+        for _ in range(MOST_ATTEMPTS):
+            solution = self.difference(cost, beta, outputs, tolerance)
+            beta, outputs = self.moved(cost, beta, outputs, solution)
+            point = self.measured(cost, beta, outputs)
+            if solution.info.status in ("interrupted", "max_seconds"):
+                raise StoppedError(solution.info.status)
+            if point.gap <= LARGEST_PART * self.gap or solution.info.status != "converged":
+                break
+            tolerance *= min(max(0.5 * LARGEST_PART * self.gap / point.gap, 1e-3), 0.2)
+        part = math.sqrt(POINT_PART * self.gap / max(point.gap, 1e-3 * self.gap))
+        self.tolerance = tolerance * min(max(part, 0.25), 1.5)
+        if self.progress is not None and self.progress(point, len(self.points)):
+            raise StoppedError("interrupted")
+        return point
+
+    def difference(
+        self, cost: float, beta: np.ndarray, outputs: np.ndarray, tolerance: float
+    ) -> Solution:
+        lower, upper = self.loss.box(cost)
+        is_shifted = self.loss.epsilon == 0.0
+        problem = DualProblem(
+            signs=np.ones(self.n),
+            linear=outputs - self.loss.y if is_shifted else -self.loss.y,
+            lower=lower - beta if is_shifted else lower,
+            upper=upper - beta if is_shifted else upper,
+            points=np.arange(self.n),
+            has_equality=self.has_bias,
+            kink=None if is_shifted else np.full(self.n, self.loss.epsilon),
+        )
+        return solve(
+            problem,
+            self.X,
+            self.kernel,
+            self.limited(tolerance),
+            start=None if is_shifted or not beta.any() else beta,
+            store=self.store,
+        )
+
+    def limited(self, tolerance: float) -> SolverSettings:
+        settings = replace(self.settings, tolerance=tolerance)
+        if not settings.max_seconds:
+            return settings
+        left = settings.max_seconds - (time.perf_counter() - self.begin)
+        return replace(settings, max_seconds=max(left, 1e-9))
+
+    def moved(
+        self, cost: float, beta: np.ndarray, outputs: np.ndarray, solution: Solution
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """β and its outputs after the solve; what reached a bound is exactly at it."""
+        found = solution.beta
+        if self.loss.epsilon == 0.0:
+            lower, upper = self.loss.box(cost)
+            found = np.where(found == upper - beta, upper, beta + found)
+            found = np.where(solution.beta == lower - beta, lower, found)
+            found = np.clip(found, lower, upper)
+        change = found - beta
+        rows = np.flatnonzero(change)
+        self.tally.add(solution, rows.size, self.n)
+        return found, outputs + self.sums(rows, change[rows])
+
+    def measured(self, cost: float, beta: np.ndarray, outputs: np.ndarray) -> Breakpoint:
+        bias = self.loss.best_bias(outputs) if self.has_bias else 0.0
+        return Breakpoint(
+            cost=cost,
+            beta=beta,
+            outputs=outputs,
+            bias=bias,
+            norm=max(float(beta @ outputs), 0.0),
+            loss=self.loss.value(outputs + bias),
+            gain=self.loss.gain(beta),
+        )
+
+
+def _curvature(point: Breakpoint) -> float:
+    """p (1 − p), p the part of the loss in the primal."""
+    part = point.cost * point.loss / point.primal if point.primal > 0.0 else 0.0
+    return part * (1.0 - part)
+
+
+def _is_signs(y: np.ndarray) -> bool:
+    return bool(np.all(np.abs(y) == 1.0))
