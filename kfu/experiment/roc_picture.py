@@ -18,7 +18,7 @@ from kfu.experiment.runner import ExperimentResult
 from kfu.validation.curve_pictures import COLOURS
 
 COLUMNS = 2
-NEARLY_ALL = 0.985  # of the positives: where all curves have them, the rest is not shown
+NEARLY_ALL = 0.95  # of the positives: where all curves have them, the rest is not shown
 SMALLEST_REACH = 0.1
 
 
