@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from kfu.data import Dataset, format_label
 from kfu.errors import DataError, SettingsError
+from kfu.experiment.archives import read_archive, two_names
 from kfu.experiment.document import (
     Key,
     choice,
@@ -54,6 +55,8 @@ DATA_KEYS: dict[str, Key] = {
     "format": Key(choice("format", ["auto", *FORMATS, *ALIASES]), "the format of the files"),
     "zero_based": Key(flag, "whether feature numbers of libsvm text start at 0"),
     "label_column": Key(label_column, "the column of a table that holds the label"),
+    "train_arrays": Key(two_names, "the names of X and y in an .npz file of training rows"),
+    "test_arrays": Key(two_names, "the same for the test rows"),
 }
 
 
@@ -74,6 +77,8 @@ class DataPlan:
     format: str = "auto"
     zero_based: bool | None = None
     label_column: int | str | None = None
+    train_arrays: list[str] | None = None
+    test_arrays: list[str] | None = None
 
     def path_of(self, key: str) -> Path:
         """The file that `key` (train or test) names. DataError tells where it can be had."""
@@ -104,6 +109,7 @@ class DataPlan:
             "format": self.format,
             "zero_based": self.zero_based,
             "label_column": self.label_column,
+            "arrays": [self.train_arrays, self.test_arrays],
         }
         if self.toy is not None:
             return {"toy": self.toy, "n_train": self.n_train, "n_test": self.n_test, **how}
@@ -159,6 +165,9 @@ def toy_dataset(name: str, sample: Sample) -> Dataset:
 
 
 def read_file(plan: DataPlan, key: str) -> Dataset:
+    arrays = plan.train_arrays if key == "train" else plan.test_arrays
+    if arrays is not None:
+        return read_archive(shown_path(plan.path_of(key)), arrays)
     options: dict[str, Any] = {"format": plan.format}
     if plan.zero_based is not None:
         options["zero_based"] = plan.zero_based

@@ -153,7 +153,8 @@ def _data(document: Document, path: Path, value: Any) -> DataPlan:
     given = read_mapping(document, path, value, DATA_KEYS)
     if ("toy" in given) == ("train" in given):
         raise document.error(path, "give either 'train' (a file) or 'toy' (a generator)")
-    for key in ("n_train", "n_test") if "train" in given else ("test", "format", "zero_based"):
+    of_files = ("test", "format", "zero_based", "train_arrays", "test_arrays")
+    for key in ("n_train", "n_test") if "train" in given else of_files:
         if key in given:
             other = "a toy" if "train" in given else "files"
             raise document.error((*path, key), f"belongs to {other}; leave it out")

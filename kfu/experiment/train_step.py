@@ -24,7 +24,8 @@ TRAIN_FIGURES = (
     *("objective", "duality_gap", "kkt_gap", "kkt_violation", "bias", "bias_std"),
     *("iterations", "rounds", "kernel_evaluations", "cache_hits", "cache_misses"),
     *("n_sv", "n_usv", "n", "n_features", "n_machines", "code_distance", "seconds", "converged"),
-    *("margin", "epsilon", "n_pairs", "dims", "neighbours", "loo_error"),
+    *("margin", "epsilon", "n_pairs", "dims", "neighbours", "loo_error", "loo_error_bound"),
+    *("ridge", "lambda", "loo_mse", "gcv", "degrees_of_freedom", "trace_portion"),
 )
 
 
