@@ -22,7 +22,7 @@ from kfu.diagnostics import (
 from kfu.errors import SettingsError
 from kfu.kernels import ALIASES as KERNEL_ALIASES
 from kfu.kernels import KERNELS, KernelSpec, psd_report, suggest_gamma
-from kfu.paths.path_file import read_path_file, record_keys
+from kfu.paths.path_file import keys_of, read_path_file
 from kfu.report import figure, print_facts, print_table, write_json
 
 SAMPLE_ROWS = 500
@@ -132,7 +132,7 @@ def describe_path(path: str, as_json: bool) -> None:
     """What the file of a path says of it; its rows are not looked for."""
     with console.library_warnings():
         found = read_path_file(path)
-    names = record_keys(found.header["parameter"])
+    names = keys_of(found.header)
     kernel = KernelSpec.from_dict(found.header["kernel"])
     ends = found.records[0], found.records[-1]
     content = {
@@ -154,7 +154,7 @@ def describe_path(path: str, as_json: bool) -> None:
     facts: list[tuple[str, Any]] = [
         ("file", path),
         ("kind", "path of kfu"),
-        ("status", "complete" if found.is_finished else "unfinished (--resume goes on)"),
+        ("status", content.get("status") or path_state(found.is_finished)),
         ("machine", f"{content['machine']} in {content['parameter']}"),
         ("kernel", content["kernel"]),
         ("rows", f"{content['n']}, {content['n_features']} features"),
@@ -166,6 +166,10 @@ def describe_path(path: str, as_json: bool) -> None:
     for name in ("n_margin", "n_error", "n_correct", "train_error", "valid_error"):
         facts.append((f"last {name}".replace("_", " "), ends[1][name]))
     print_facts(facts)
+
+
+def path_state(is_finished: bool) -> str:
+    return "complete" if is_finished else "unfinished (kfu path --resume goes on)"
 
 
 def describe_model(path: str, kind: str, as_json: bool) -> None:

@@ -35,6 +35,7 @@ from kfu.errors import KfuError
 COMMANDS: dict[str, str] = {
     "train": "kfu.cli.train:train",
     "predict": "kfu.cli.predict:predict",
+    "path": "kfu.cli.path:path",
     "scale": "kfu.cli.scale:scale",
     "info": "kfu.cli.info:info",
     "convert": "kfu.cli.convert:convert",
@@ -48,8 +49,9 @@ COMMANDS: dict[str, str] = {
 SUMMARIES: dict[str, str] = {
     "train": "Train a machine on DATA and write its model.",
     "predict": "Predict the rows of DATA with MODEL.",
+    "path": "Follow the whole path of a machine on DATA and write it.",
     "scale": "Scale the features of DATA.",
-    "info": "Describe a data file or a model.",
+    "info": "Describe a data file, a model or a path.",
     "convert": "Convert a model or a data file to another format.",
     "plot": "Draw the decision function of MODEL over two features.",
     "cv": "Cross-validate a machine on DATA.",

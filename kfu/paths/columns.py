@@ -35,10 +35,12 @@ def find_columns(
             for theta, t in zip(track.theta, track.t, strict=True)
         ]
     )
-    found["objective"] = np.asarray(definition.objective(task, track.objective, track.t))
+    found["objective"] = np.asarray(
+        definition.objective(task, track.objective, track.theta, track.t)
+    )
     found["train_error"] = rate(track.train_errors, task.n)
     found["valid_error"] = rate(track.watch_errors, n_valid)
-    found["kkt"] = np.asarray(track.kkt, dtype=np.float64)
+    found["kkt"] = np.asarray(definition.violation(task, track.kkt, track.theta, track.t))
     return {key: found[key] for key in record_keys(definition.parameter) if key in found}
 
 
@@ -58,19 +60,20 @@ def records_of(
 ) -> Iterator[dict[str, Any]]:
     """The breakpoints from `first` up to `end`, as the file has them.
 
-    The events that led to the states of the first breakpoint are in the header's sets. One at the t
-    of the one before it holds the states that were found anew where a path was resumed.
+    The events of the first breakpoint are those at the very beginning, after the states that the
+    header holds. One at the t of the one before it has the states that were found anew where a path
+    was resumed.
     """
     keys = record_keys(parameter)
     plain = {name: column[first:end].tolist() for name, column in columns.items()}
     last = len(track.t) - 1
     for k in range(first, last + 1 if end is None else end):
-        begin, end = int(track.event_start[k]), int(track.event_start[k + 1])
-        items = [int(item) for item in track.event_item[begin:end]] if k else []
-        states = [int(state) for state in track.event_state[begin:end]] if k else []
+        some = slice(int(track.event_start[k]), int(track.event_start[k + 1]))
+        items = [int(item) for item in track.event_item[some]]
+        states = [int(state) for state in track.event_state[some]]
         said = [words.word(item, state) for item, state in zip(items, states, strict=True)]
         if k == 0:
-            said = ["start"]
+            said = ["start", *said]
         elif track.t[k] == track.t[k - 1]:
             said = ["restart", *said]
         if k == last and track.status in FINISHED:

@@ -54,6 +54,13 @@ def path_of(
 ) -> RegularisationPath:
     """`load_path` of a file that was read."""
     header = found.header
+    if header.get("gap") is not None:
+        raise DataError(
+            found.name,
+            None,
+            "an ε-path, whose file keeps no coefficients",
+            "extract models in the command that follows it (--gap with --at or --select)",
+        )
     definition = definition_of(header["machine"], header["parameter"])
     scaler = Scaler.from_dict(header["scaler"], found.name) if header.get("scaler") else None
     X, y, source = rows_of_path(found, X, y, train, scaler)

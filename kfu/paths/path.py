@@ -203,14 +203,13 @@ class RegularisationPath:
         threads = self.task.settings.n_threads
         sure = certify(self.track.problem, X, kernel, inside, beta, theta, threads)
         coef, bias = self.definition.coefficients(self.task, beta, theta, inside)
-        scale = float(np.abs(beta).max(initial=0.0)) / max(np.abs(coef).max(initial=0.0), 1e-300)
-        objective = self.definition.objective(
-            self.task, np.array([sure.objective]), np.array([inside])
-        )
+        where, level = np.array([inside]), theta[None, :]
+        objective = self.definition.objective(self.task, np.array([sure.objective]), level, where)
+        violation = self.definition.violation(self.task, np.array([sure.violation]), level, where)
         n_free = int(np.count_nonzero(self._is_free(inside)))
         facts = {
             "objective": float(objective[0]),
-            "kkt_violation": sure.violation / scale if scale > 0 else sure.violation,
+            "kkt_violation": float(violation[0]),
             "n_usv": n_free,
         }
         return coef, bias, facts
@@ -317,7 +316,7 @@ class RegularisationPath:
     def header(self) -> dict[str, Any]:
         """What the first line of the file holds: with the rows, all that rebuilds the path."""
         task = self.task
-        sets = self.definition.vocabulary(task).sets_of(self.track.states_at(0))
+        sets = self.definition.vocabulary(task).sets_of(self.track.first_state)
         has_weights = bool(np.any(task.weights != 1.0))
         settings = {name: v for name, v in task.described().items() if name in HEADER_SETTINGS}
         settings.pop(self.parameter, None)

@@ -9,6 +9,9 @@ numbers, written so that reading them gives the same float64; what is not known 
             "start", "restart" and "end" stand for no item
     items   row numbers, counted from 0
 
+The file of an ε-path (kfu.paths.gap_path) has ``gap`` in its header and one more column of that
+name; its records are solutions ("solve"), not events, and no model can be made from them.
+
 A file whose last record has no "end" is a path that was stopped; one that ends within a line was
 cut off while it was written. Either can be resumed: nothing but the last line is ever lost.
 
@@ -52,9 +55,13 @@ WHOLE = frozenset({"step", "n_margin", "n_error", "n_correct"})
 REQUIRED = ("machine", "parameter", "kernel", "n", "n_features", "classes", "start", "data")
 
 
-def record_keys(parameter: str) -> tuple[str, ...]:
-    """The keys of a breakpoint, in their order."""
-    return ("step", *VALUE_COLUMNS[parameter], *FIGURES)
+def record_keys(parameter: str, has_gap: bool = False) -> tuple[str, ...]:
+    """The keys of a breakpoint, in their order; an ε-path has its duality gap too."""
+    return ("step", *VALUE_COLUMNS[parameter], *FIGURES, *(("gap",) if has_gap else ()))
+
+
+def keys_of(header: Mapping[str, Any]) -> tuple[str, ...]:
+    return record_keys(header["parameter"], header.get("gap") is not None)
 
 
 def is_path_head(head: bytes) -> bool:
@@ -73,7 +80,7 @@ def header_lines(header: Mapping[str, Any], is_csv: bool) -> str:
     text = json.dumps(plain({"format": FORMAT, "version": VERSION, **header}), ensure_ascii=False)
     if not is_csv:
         return text + "\n"
-    return f"{CSV_PREFIX.decode()}{text}\n{','.join(record_keys(header['parameter']))}\n"
+    return f"{CSV_PREFIX.decode()}{text}\n{','.join(keys_of(header))}\n"
 
 
 def record_line(record: Mapping[str, Any], is_csv: bool) -> str:
@@ -151,7 +158,7 @@ def read_path_file(path: str | os.PathLike[str], *, warns: bool = True) -> PathF
     is_csv = content.startswith(CSV_PREFIX)
     first = 2 if is_csv else 1
     header = _header(name, lines, is_whole, is_csv)
-    keys = record_keys(header["parameter"])
+    keys = keys_of(header)
     records: list[dict[str, Any]] = []
     cut_line = None
     for number, line in enumerate(lines[first:-1] if is_whole else lines[first:], start=first + 1):

@@ -1,0 +1,383 @@
+"""``kfu path``: all solutions of a machine along its parameter, kept as one file.
+
+DATA are rows, whose path is followed and written, or a path file, from which models are extracted,
+that is resumed, drawn or converted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Any
+
+import click
+
+from kfu.cli import console, inputs, options, path_options
+from kfu.cli.file_kind import kind_of
+from kfu.cli.main import EXIT_INTERRUPTED, EXIT_NOT_CONVERGED
+from kfu.cli.path_gap import follow_by_gap
+from kfu.cli.path_output import PathDisplay, path_report, print_summary
+from kfu.cli.path_setup import (
+    follow_options,
+    read_rows,
+    read_validation,
+    rows_of_loaded,
+    span_of,
+    split_curves,
+)
+from kfu.cli.train import default_model_path, interrupt_on_terminate
+from kfu.errors import SettingsError
+from kfu.paths.following import follow_path
+from kfu.paths.loading import path_of
+from kfu.paths.path import RegularisationPath
+from kfu.paths.path_file import PART_SUFFIX, PathFile, path_lines, read_path_file
+from kfu.paths.registry import definition_of
+from kfu.paths.resuming import resume_path
+from kfu.paths.selection import Choice, ValidationCurves, choose
+from kfu.report import write_json
+
+PATH_SUFFIX = ".jsonl"
+# Options that a path file answers itself.
+OF_A_RUN = {
+    "machine": "-m",
+    "parameter": "--in",
+    "cost": "-c",
+    "low": "--min",
+    "high": "--max",
+    "upward": "--upward",
+    "ridge": "--ridge",
+    "gap": "--gap",
+    "epsilon": "--epsilon",
+    "scale": "--scale",
+    "class_weight": "-w",
+    "weights_file": "--weights",
+    "bias": "--bias/--no-bias",
+    "kernel": "-k",
+    "gamma": "-g",
+    "folds": "--folds",
+    "bootstrap": "--bootstrap",
+}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  kfu path heart.svm -g 0.05                         # writes heart.jsonl
+  kfu path heart.svm -g 0.05 --validate heart.t --select min --model heart.kfu
+  kfu path heart.svm -g 0.05 --folds 10 --select 1se --plot heart.png
+  kfu path heart.jsonl --at 10 --model heart.kfu     # the exact model at C = 10
+  kfu path heart.jsonl --resume                      # go on after Ctrl-C
+"""
+)
+@options.data
+@path_options.machine
+@path_options.parameter
+@path_options.output
+@options.kernel_options
+@path_options.cost
+@path_options.span_options
+@path_options.machine_options
+@options.class_weight
+@options.weights
+@options.bias
+@options.scale
+@path_options.validation_options
+@path_options.model_options
+@path_options.picture_options
+@options.cache_mib
+@options.data_options
+@options.common_options
+def path(data: str, output: str | None, report: str | None, **opts: Any) -> int:
+    """Follow the whole path of a machine on DATA and write it.
+
+    A path holds the solutions for every lambda = 1/C (or epsilon, or nu), exactly: one line for
+    each breakpoint, with what changed there. DATA may be a path file too: --at extracts the model
+    at any C, --resume goes on, -o converts (.jsonl, .csv), --plot and --html draw.
+
+    Exit codes: 0 done, 1 bad data, 2 usage, 3 stopped at --max-steps, 130 interrupted (by Ctrl-C or
+    SIGTERM; the file is whole and can be resumed).
+    """
+    begin = time.perf_counter()
+    check_wanted(opts)
+    is_path = kind_of(data) == "path"
+    places = {"-o": output, "--report": report, "--model": opts["model"]}
+    places |= {"--plot": opts["plot"], "--html": opts["html"]}
+    inputs.check_distinct(places, [data, opts["validate"], opts["train"], opts["weights_file"]])
+    for option, place in places.items():
+        inputs.check_output(place, f"choose another with {option}")
+    if opts["model"] == "-":
+        raise SettingsError("--model - : a model cannot go to stdout; give the name of a file")
+    if output == "-" and report == "-":
+        raise SettingsError("the path and the report cannot both go to stdout; give -o")
+    if is_path:
+        return from_file(data, output, report, opts, begin)
+    if opts["train"] is not None:
+        raise SettingsError(
+            "--train names the rows of a path file, and DATA are rows; leave it out"
+        )
+    output = output or default_path_name(data)
+    inputs.check_distinct({"-o": output}, [data])
+    inputs.check_output(output)
+    return from_rows(data, output, report, opts, begin)
+
+
+def check_wanted(opts: dict[str, Any]) -> None:
+    """SettingsError for options that do not go together."""
+    if opts["at"] is not None and opts["select"] is not None:
+        raise SettingsError("--at and --select both say where the model is; give one of them")
+    if opts["model"] is not None and opts["at"] is None and opts["select"] is None:
+        raise SettingsError("--model: say where on the path, with --at C or --select min")
+    if opts["folds"] is not None and opts["bootstrap"] is not None:
+        raise SettingsError("--folds and --bootstrap: give one of them")
+    for name in ("plot", "html"):
+        if opts[name] == "-":
+            raise SettingsError(f"--{name} - : it cannot go to stdout; give the name of a file")
+    if opts["plot"] is not None:
+        from kfu.paths.picture import check_picture_name
+
+        check_picture_name(opts["plot"])
+
+
+def default_path_name(data: str) -> str:
+    if data == "-":
+        raise SettingsError("data from stdin have no name; give the path a file with -o")
+    return os.path.splitext(default_model_path(data))[0] + PATH_SUFFIX
+
+
+# ---- from rows ------------------------------------------------------------------------------
+
+
+def from_rows(
+    data: str, output: str, report: str | None, opts: dict[str, Any], begin: float
+) -> int:
+    if opts["select"] is not None and not (opts["validate"] or opts["folds"] or opts["bootstrap"]):
+        raise SettingsError(
+            "--select needs errors to go by: --validate FILE, --folds or --bootstrap"
+        )
+    if opts["resume"]:
+        left = left_over(output)
+        if left is not None:
+            return resumed(left, output, data, report, opts, begin)
+    if output.lower().endswith(".gz"):
+        raise SettingsError(f"-o {output}: path files are written plain; leave .gz out")
+    definition = definition_of(opts["machine"], opts["parameter"])
+    rows = read_rows(definition, data, opts)
+    limits = follow_options(opts)
+    span = span_of(definition, opts)
+    if opts["gap"] is not None:
+        return follow_by_gap(rows, span, data, output, report, opts, begin)
+    watched = read_validation(definition, rows, opts) if opts["validate"] else None
+    read_at = time.perf_counter()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(interrupt_on_terminate())
+        progress = stack.enter_context(PathDisplay("path", definition))
+        found = follow_path(
+            definition,
+            rows.task,
+            span,
+            limits,
+            watched=watched,
+            progress=progress,
+            data=rows.reference,
+            scaler=rows.scaler,
+            valid_file=opts["validate"],
+            embedded=rows.embedded() if opts["embed"] else None,
+            to_file=None if output == "-" else output,
+        )
+    followed_at = time.perf_counter()
+    if output == "-":
+        write_stdout(found)
+    curves = split_curves(definition, rows, span, limits, opts) if splits_wanted(opts) else None
+    seconds = {"read": read_at - begin, "path": followed_at - read_at}
+    return conclude(found, curves, data, output, report, opts, begin, seconds)
+
+
+def splits_wanted(opts: dict[str, Any]) -> bool:
+    return bool(opts["folds"] or opts["bootstrap"])
+
+
+def left_over(output: str) -> str | None:
+    """The file of an earlier run: under its name, or under that of a run that was killed."""
+    for name in (output + PART_SUFFIX, output):
+        if output != "-" and os.path.exists(name):
+            return name
+    return None
+
+
+# ---- from a path file -----------------------------------------------------------------------
+
+
+def from_file(
+    data: str, output: str | None, report: str | None, opts: dict[str, Any], begin: float
+) -> int:
+    given = [word for name, word in OF_A_RUN.items() if inputs.is_flag(name)]
+    if given:
+        raise SettingsError(
+            f"{given[0]}: {data} is a path file, which says so itself; leave it out"
+        )
+    if opts["resume"]:
+        if output is not None:
+            raise SettingsError("--resume goes on in the path file itself; leave -o out")
+        place = data.removesuffix(PART_SUFFIX)
+        return resumed(data, place, None, report, opts, begin)
+    with console.library_warnings():
+        file = read_path_file(data)
+        found = path_of(file, train=opts["train"], threads=opts["threads"])
+    if output == "-":
+        write_stdout(found)
+    elif output is not None:
+        found.save(output)
+    return conclude(found, None, data, output, report, opts, begin, {})
+
+
+def resumed(
+    left: str, output: str, data: str | None, report: str | None, opts: dict[str, Any], begin: float
+) -> int:
+    """Go on with the file `left`, which becomes `output`; `data` are the rows where given."""
+    with console.library_warnings():
+        file = read_path_file(left)
+        earlier = path_of(file, train=data or opts["train"], threads=opts["threads"])
+    if data is not None:
+        check_same_run(file, opts)
+    if earlier.is_finished and file.is_finished:
+        if left != output:
+            os.replace(left, output)
+        console.warn(f"{output}: the path is complete; there is nothing to resume")
+        return conclude(earlier, None, output, output, report, opts, begin, {})
+    watched = None
+    if file.header.get("validation"):
+        opts = {**opts, "validate": opts["validate"] or earlier.valid_file}
+    if opts["validate"]:
+        watched = read_validation(earlier.definition, rows_of_loaded(earlier), opts)
+    read_at = time.perf_counter()
+    with interrupt_on_terminate(), PathDisplay("path", earlier.definition) as progress:
+        found = resume_path(
+            earlier, file, output, follow_options(opts), watched=watched, progress=progress
+        )
+    seconds = {"read": read_at - begin, "path": time.perf_counter() - read_at}
+    return conclude(found, None, output, output, report, opts, begin, seconds)
+
+
+def check_same_run(file: PathFile, opts: dict[str, Any]) -> None:
+    """SettingsError when the file is that of another command than this one, resumed."""
+    header = file.header
+    definition = definition_of(opts["machine"], opts["parameter"])
+    kernel = inputs.kernel_of(opts)
+    asked: dict[str, tuple[Any, Any]] = {
+        "machine": (definition.machine, header["machine"]),
+        "parameter": (definition.parameter, header["parameter"]),
+        "kernel": (kernel.name, header["kernel"].get("name", kernel.name)),
+        "ridge": (opts["ridge"], header["settings"].get("ridge", 0.0)),
+        "upward": (opts["upward"], bool((header.get("span") or {}).get("upward"))),
+    }
+    gamma = kernel.params.get("gamma")
+    if isinstance(gamma, float):
+        asked["gamma"] = (gamma, header["kernel"].get("gamma"))
+    for name, (wanted, found) in asked.items():
+        if wanted != found:
+            raise SettingsError(
+                f"--resume: {file.name} is a path of {name} {found}, and this command says "
+                f"{wanted}; give the command that wrote it, or remove the file"
+            )
+
+
+# ---- what is made of a path -----------------------------------------------------------------
+
+
+def conclude(
+    found: RegularisationPath,
+    curves: ValidationCurves | None,
+    data: str,
+    output: str | None,
+    report: str | None,
+    opts: dict[str, Any],
+    begin: float,
+    seconds: dict[str, float],
+) -> int:
+    """Choose, extract, draw, report; returns the exit code."""
+    choice = choice_of(found, curves, opts)
+    content = path_report(found, curves, choice)
+    model = write_model(found, choice, data, opts)
+    if model is not None:
+        content["model"] = model
+    for name in ("plot", "html"):
+        if opts[name] is not None:
+            draw(name, found, opts[name], curves, choice)
+    content["seconds"] = {**seconds, "total": time.perf_counter() - begin}
+    if report is not None:
+        write_json(report, content)
+    if report != "-" and not console.is_quiet():
+        print_summary(content, output, to_stderr=output == "-")
+    return exit_code(found, output or data)
+
+
+def choice_of(
+    found: RegularisationPath, curves: ValidationCurves | None, opts: dict[str, Any]
+) -> Choice | None:
+    """λ by --select; without it what would be chosen by the least error, for the summary."""
+    rule = path_options.RULE_WORDS[opts["select"] or "min"]
+    if curves is not None:
+        return curves.choose(rule)
+    if found.n_valid and len(found) > 1 and (opts["select"] or not found.is_from_file):
+        return choose(found.validation_curve(), rule, n_valid=found.n_valid)
+    if opts["select"] is not None:
+        raise SettingsError("--select needs validation errors along the path: --validate FILE")
+    return None
+
+
+def write_model(
+    found: RegularisationPath, choice: Choice | None, data: str, opts: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Extract the model of --at or --select; what the report says of it."""
+    if opts["at"] is None and opts["select"] is None:
+        return None
+    if opts["at"] is not None:
+        model = found.at(opts["at"])
+    else:
+        assert choice is not None
+        value = choice.lam
+        if not found.low <= value <= found.high:  # the folds know of more than the path
+            value = min(max(value, found.low), found.high)
+        model = found.at(**{{"lambda": "lam"}.get(found.parameter, found.parameter): value})
+    place = opts["model"] or default_model_path(data.removesuffix(PATH_SUFFIX))
+    model.save(place)
+    kept = ("cost", "lambda", "epsilon", "nu")
+    facts = {name: model.settings[name] for name in kept if name in model.settings}
+    return {"file": place, **facts, "n_sv": model.n_sv, **model.info}
+
+
+def draw(
+    kind: str,
+    found: RegularisationPath,
+    file: str,
+    curves: ValidationCurves | None,
+    choice: Choice | None,
+) -> None:
+    if kind == "plot":
+        from kfu.paths import picture
+
+        picture.draw(found, file, folds=curves, choice=choice)
+    else:
+        from kfu.paths import page
+
+        page.write(found, file, folds=curves, choice=choice)
+
+
+def write_stdout(found: RegularisationPath) -> None:
+    for line in path_lines(found.header(), found.records()):
+        click.echo(line, nl=False)
+
+
+def exit_code(found: RegularisationPath, place: str) -> int:
+    if found.is_finished:
+        return 0
+    last = float(found.definition.value_of(float(found.track.t[-1])))
+    where = f"at {found.parameter} = {last:.6g}, after {found.n_steps} steps"
+    again = "" if place == "-" else f"; 'kfu path {place} --resume' goes on"
+    if found.status == "interrupted":
+        console.warn(f"interrupted {where}{again}")
+        return EXIT_INTERRUPTED
+    limit = "stopped at --max-steps" if found.status == "max_steps" else f"stopped ({found.status})"
+    console.warn(f"{limit} {where}{again}")
+    return EXIT_NOT_CONVERGED
