@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kfu.estimates.trained import BinaryMachine, Trained
+from kfu.machine_kinds import CLASSIFIER
 
 Condition = Callable[[Trained], str | None]
 
@@ -26,7 +27,7 @@ def without_bias(trained: Trained) -> str | None:
 
 
 def two_classes(trained: Trained) -> str | None:
-    if trained.kind == "classifier" and trained.model.n_machines > 1:
+    if trained.kind == CLASSIFIER and trained.model.n_machines > 1:
         return f"known for two classes, one machine; this one has {trained.model.n_machines}"
     return None
 

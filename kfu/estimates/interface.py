@@ -129,7 +129,9 @@ def _bias_of(model: Model) -> str:
     bias = model.settings.get("bias", "free")
     if model.settings.get("regularised_bias"):
         return "regularised"
-    return {True: "free", False: "none"}.get(bias, bias) if isinstance(bias, bool) else str(bias)
+    if isinstance(bias, bool):
+        return "free" if bias else "none"
+    return str(bias)
 
 
 def _class_weight_of(model: Model, y: Any) -> Any:
@@ -195,5 +197,4 @@ def _of_estimator(estimator: Any, X: Any, y: Any, sample_weight: Any, qid: Any) 
         classes, index = np.unique(np.asarray(y), return_inverse=True)
         labels = model_labels(classes)[index]
     margins = getattr(estimator, "margins", None)
-    trained = _of_model(model, rows, labels, weights, qid, margins, estimator.threads)
-    return trained
+    return _of_model(model, rows, labels, weights, qid, margins, estimator.threads)

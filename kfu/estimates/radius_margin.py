@@ -2,11 +2,11 @@
 
 For hard margins (squared slack: those of K + diag(1/C)). Without bias R² = max K(x, x), and the
 bound follows from Jaakkola and Haussler's, errors ≤ Σ α_p K(p, p) ≤ R² Σ α = R²‖w‖². With a bias R
-is the radius of the smallest sphere around the rows; what is proved of a single sample is four times
-the value (errors ≤ Σ α_p S_p D with S_p ≤ D = 2R), the value itself bounds expectations.
+is the radius of the smallest sphere around the rows; what is proved of a single sample is four
+times the value (errors ≤ Σ α_p S_p D with S_p ≤ D = 2R), the value itself bounds expectations.
 
-Its level is useless, its minimum over C and kernel parameters good. radius-variance has the variance
-of the rows in place of R² (with and without bias): no bound, but smooth.
+Its level is useless, its minimum over C and kernel parameters good. radius-variance has the
+variance of the rows in place of R² (with and without bias): no bound, but smooth.
 
 Vapnik 1998; Chapelle, Vapnik, Bousquet and Mukherjee 2002.
 """

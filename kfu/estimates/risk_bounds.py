@@ -1,15 +1,15 @@
 """Bounds on the risk itself, with probability 1 − δ: VC dimension, stability, validation.
 
 vc          R ≤ R_emp + √((h (ln(2n/h) + 1) − ln(δ/4)) / n) + 1/n. h is the dimension of the feature
-            space (linear and polynomial kernels; one more with a bias). Other kernels have none that
-            is fixed beforehand; R²‖w‖² + 1 stands in its place and the value is marked as not valid,
-            for the margin was found on the same rows.
+            space (linear and polynomial kernels; one more with a bias). Other kernels have none
+            that is fixed beforehand; R²‖w‖² + 1 stands in its place and the value is marked as not
+            valid, for the margin was found on the same rows.
 stability   R ≤ R̂ + 2β + (4nβ + M) √(ln(1/δ)/2n) (kfu.least_squares.bounds) for regularised machines
             without a free bias: hinge loss and the tube with ridge = 1/(2C), squared slack with the
             constants of the square loss (which is above it) and ridge = 1/C, least squares. Many
             classes: of the ramp loss (γ = 1) for least squares by codes without zeros.
-validation  R ≤ R_test + √((ln m − ln(δ/2)) / 2n'), for one of m machines chosen on n' rows that none
-            of them was trained on.
+validation  R ≤ R_test + √((ln m − ln(δ/2)) / 2n'), for one of m machines chosen on n' rows that
+            none of them was trained on.
 
 All need rows drawn independently from one distribution, and kernel and C chosen without them. The
 first two are far above 1 on any usual data.
@@ -29,9 +29,11 @@ from kfu.estimates.registry import SVC, Entry, Found, Options
 from kfu.estimates.sphere import enclosing_sphere
 from kfu.estimates.trained import Trained
 from kfu.least_squares.bounds import multiclass_stability, ramp_loss, stability_bound
+from kfu.machine_kinds import CLASSIFIER, REGRESSOR
+from kfu.machines.registry import MACHINES
+from kfu.machines.single_machine import SINGLE_MACHINES
 
 VACUOUS = "says nothing (1 or more)"
-MOST_SPHERE_ROWS = 20_000
 
 
 # ---- VC dimension --------------------------------------------------------------------------------
@@ -108,7 +110,7 @@ def stability(trained: Trained, options: Options) -> Found:
         return _stability_of_code(trained, options, kappa)
     outputs = trained.decision[:, 0]
     bound = 1.0
-    if trained.kind == "regressor":
+    if trained.kind == REGRESSOR:
         assert task.targets is not None
         bound = float(np.abs(task.targets).max(initial=0.0)) or 1.0
     if trained.machine in ("rls", "rlsc"):
@@ -187,8 +189,7 @@ VALIDATION = Entry(
     "bound",
     "error on new rows",
     "Chapelle 2002, 1.2",
-    ("svc", "svc2", "nu-svc", "rlsc", "kpm", "centroid", "parzen", "nadaraya-watson", "knn")
-    + ("crammer-singer", "weston-watkins"),
+    (*(name for name in MACHINES if MACHINES[name].kind == CLASSIFIER), *SINGLE_MACHINES),
     validation,
     needs_psd=False,
     needs_test=True,

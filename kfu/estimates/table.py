@@ -183,9 +183,10 @@ def _warnings(trained: Trained) -> list[str]:
         counts = np.bincount(task.labels[trained.counted], minlength=len(task.classes))
         for label, count in zip(task.classes, counts, strict=True):
             if count < FEW_ROWS:
+                rows = "1 row" if count == 1 else f"{count} rows"
                 found.append(
-                    f"class {format_label(label)} has {count} {'row' if count == 1 else 'rows'}: without one "
-                    "of them it is hardly there, and estimates hang on single rows"
+                    f"class {format_label(label)} has {rows}: without one of them it is hardly "
+                    "there, and estimates hang on single rows"
                 )
     if trained.indefinite is not None:
         found.append(f"{trained.indefinite}: theorems do not hold; exact leave-one-out does")

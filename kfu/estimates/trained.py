@@ -11,7 +11,7 @@ output by K̃ is the plain one. With hinge loss r = 0 and f̃ = f.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,7 @@ from kfu.machines.reductions import box_of
 from kfu.machines.single_machine import SINGLE_MACHINES
 from kfu.machines.task import TrainingTask
 from kfu.model import Model
-from kfu.multiclass.decoding import check_decoding
+from kfu.pairwise import pairs_of
 
 LARGEST_CHECKED = 1500  # rows of a given kernel matrix whose eigenvalues are looked at
 BLOCK_ROWS = 512
@@ -181,8 +181,6 @@ class Trained:
     def decision(self) -> np.ndarray:
         if self.model.scaler is None:
             return self.model.decision_function(self.task.X, threads=self.task.settings.threads)
-        from dataclasses import replace
-
         plain = replace(self.model, scaler=None)  # the rows of the task are scaled
         return plain.decision_function(self.task.X, threads=self.task.settings.threads)
 
@@ -224,8 +222,7 @@ class Trained:
             return True
         if decoding in ("votes", "hamming") and bool(np.all(code != 0)):
             return True
-        is_pairwise = check_decoding("votes", code) and _is_pairwise(code)
-        return decoding in ("votes", "hamming", "dag") and is_pairwise
+        return decoding in ("votes", "hamming", "dag") and pairs_of(code) is not None
 
     # ---- binary machines -----------------------------------------------------------------------
 
@@ -288,9 +285,3 @@ class Trained:
         for number, (machine, own) in enumerate(zip(self.binary, outputs, strict=True)):
             found[machine.rows, number] = own
         return found
-
-
-def _is_pairwise(code: np.ndarray) -> bool:
-    from kfu.pairwise import pairs_of
-
-    return pairs_of(code) is not None

@@ -1,12 +1,12 @@
 """ξα: bounds on error, precision and recall from slack and α (Joachims 2000).
 
 Row p is right without itself unless ρ α_p R² + ξ_p ≥ 1. With a free bias ρ = 2 and R² bounds the
-range of the kernel, c ≤ K(x, z) ≤ c + R² over the rows (SVMlight's rule; the form without ξ found in
-some texts is that of hard margins). Without one ρ = 1 and R² = K(p, p), which is Jaakkola and
+range of the kernel, c ≤ K(x, z) ≤ c + R² over the rows (SVMlight's rule; the form without ξ found
+in some texts is that of hard margins). Without one ρ = 1 and R² = K(p, p), which is Jaakkola and
 Haussler's. Squared slack: the hard margin of K + diag(1/C), ξ = 0.
 
 With e₊ and e₋ such rows of either class of n₊ and n₋: error ≤ (e₊ + e₋)/n, recall ≥ (n₊ − e₊)/n₊,
-precision ≥ (n₊ − e₊) / (n₊ − e₊ + e₋), all of leave-one-out. The positive class is the larger label.
+precision ≥ (n₊ − e₊) / (n₊ − e₊ + e₋), all of leave-one-out. The larger label is positive.
 """
 
 from __future__ import annotations
