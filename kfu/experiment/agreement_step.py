@@ -17,6 +17,7 @@ from kfu.machine_kinds import CLASSIFIER, NOVELTY
 from kfu.multiclass import agreement_table, unanimous_fraction
 
 PREDICTING = ("predict", "cross_validate")
+TRAINING = ("train", "path_selection")  # leave a model behind
 
 
 def names_of_steps(value: Any) -> list[str]:
@@ -45,7 +46,7 @@ def kind_behind(step: StepPlan, before: Sequence[StepPlan]) -> str:
     if step.name == "cross_validate":
         return machine_of(step.options).kind
     earlier = before[: list(before).index(step)]
-    return machine_of(next(s for s in reversed(earlier) if s.name == "train").options).kind
+    return machine_of(next(s for s in reversed(earlier) if s.name in TRAINING).options).kind
 
 
 def check_agreement(options: Options, before: Sequence[StepPlan]) -> Problems:

@@ -96,5 +96,5 @@ PREDICT = Step(
     run_predict,
     {"rows": Key(choice("set of rows", ["test", "train"]), "which rows are predicted")},
     figures=(*CLASS_FIGURES, *NUMBER_FIGURES, *PROBABILITY_FIGURES, "outliers", "n", "seconds"),
-    after=("train",),
+    after=("train", "path_selection"),
 )

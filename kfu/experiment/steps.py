@@ -18,6 +18,7 @@ from typing import Any
 from kfu.experiment.agreement_step import AGREEMENT
 from kfu.experiment.compare_step import COMPARE
 from kfu.experiment.cross_validate_step import CROSS_VALIDATE
+from kfu.experiment.path_step import PATH_SELECTION
 from kfu.experiment.predict_step import PREDICT
 from kfu.experiment.roc_step import ROC
 from kfu.experiment.scale_step import SCALE
@@ -29,6 +30,7 @@ __all__ = ["STEPS", "State", "Step", "StepPlan", "label_of"]
 STEPS: dict[str, Step] = {
     "scale": SCALE,
     "train": TRAIN,
+    "path_selection": PATH_SELECTION,
     "predict": PREDICT,
     "cross_validate": CROSS_VALIDATE,
     "agreement": AGREEMENT,

@@ -138,7 +138,7 @@ def test_a_minimal_plan(tmp_path: Path) -> None:
         ("- predict", "- predct", ":4: steps[1].predct: unknown step; the nearest known one is"),
         ("- predict", "- train: {}", "a second 'train'; give it another name"),
         ("- predict", "- predict: {rows: rest}", "no set of rows 'rest'"),
-        ("  - train: {kernel: rbf, gamma: 1}\n", "", "needs the step 'train' before it"),
+        ("  - train: {kernel: rbf, gamma: 1}\n", "", "needs the step 'train' or"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(
