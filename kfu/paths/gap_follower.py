@@ -219,7 +219,8 @@ class GapFollower:
         segment = Segment(low, high, self.loss, self.has_bias)
         if segment.worst <= self.gap:
             return [segment]
-        if math.log(high.cost / low.cost) < LEAST_STEP:
+        is_hopeless = max(low.gap, high.gap) > self.gap  # the solver did not get there
+        if is_hopeless or math.log(high.cost / low.cost) < LEAST_STEP:
             self.status = "stalled"
             return [segment]
         cost = math.sqrt(low.cost) * math.sqrt(high.cost)

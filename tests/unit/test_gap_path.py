@@ -1,5 +1,7 @@
 """The ε-path: what it promises for every cost, recomputed from scratch."""
 
+import os
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kfu.errors import DataError, SettingsError
+from kfu.io import read_dataset
 from kfu.kernels import KernelSpec
 from kfu.machines import train
 from kfu.paths.gap_path import follow_gap
@@ -335,10 +338,38 @@ def test_stopped_paths_keep_what_is_proved():
     assert seen[0] == pytest.approx(1.0)
 
 
+def test_solver_that_does_not_get_there():
+    """The range is covered, with the gap that was reached, and the status says so."""
+    X, y = blobs(n=200, seed=22)
+    path = follow_gap(X, y, RBF, gap=1e-3, settings=SolverSettings(max_iterations=20))
+    assert path.status == "stalled"
+    assert path.covered == (1e-2, 1e2)
+    assert path.worst_gap > path.gap
+    K, ones = rbf_matrix(X, X, GAMMA), np.ones(len(y))
+    for cost in random_costs(path):
+        model = path.at(cost)
+        values = svc_values(K, y, ones, cost, spread(model, len(y)), float(model.bias[0]))
+        assert (values[0] - values[1]) / values[0] <= path.gap_at(cost) + ROUNDING
+
+
 def test_no_time_at_all():
     X, y = blobs(n=80, seed=21)
     with pytest.raises(KeyboardInterrupt):
         follow_gap(X, y, RBF, settings=SolverSettings(max_seconds=1e-9))
+
+
+def test_sparse_rows_of_real_data():
+    folder = os.environ.get("KFU_DATA")
+    if not folder:
+        pytest.skip("KFU_DATA names no folder with a1a")
+    data = read_dataset(os.path.join(folder, "a1a.tr.gz"))
+    path = follow_gap(data.X, data.y, KernelSpec.make("rbf", gamma=GAMMA / 10), gap=1e-2)
+    assert path.status == "done"
+    assert len(path) <= 20
+    dense = data.X.toarray()
+    squares = (dense**2).sum(axis=1)
+    K = np.exp(-GAMMA / 10 * (squares[:, None] + squares - 2 * dense @ dense.T))
+    check_svc(path, dense, data.y, np.ones(len(data.y)), K=K)
 
 
 # ---- the loss ------------------------------------------------------------------------------------
