@@ -16,7 +16,7 @@ import click
 from kfu.cli import console, inputs, options, path_options
 from kfu.cli.file_kind import kind_of
 from kfu.cli.main import EXIT_INTERRUPTED, EXIT_NOT_CONVERGED
-from kfu.cli.path_gap import follow_by_gap
+from kfu.cli.path_options import RIDGE_MACHINES
 from kfu.cli.path_output import PathDisplay, path_report, print_summary
 from kfu.cli.path_setup import (
     follow_options,
@@ -26,6 +26,7 @@ from kfu.cli.path_setup import (
     span_of,
     split_curves,
 )
+from kfu.cli.path_tables import is_table_wanted, write_table
 from kfu.cli.train import default_model_path, interrupt_on_terminate
 from kfu.errors import SettingsError
 from kfu.paths.following import follow_path
@@ -151,22 +152,21 @@ def default_path_name(data: str) -> str:
 def from_rows(
     data: str, output: str, report: str | None, opts: dict[str, Any], begin: float
 ) -> int:
-    if opts["select"] is not None and not (opts["validate"] or opts["folds"] or opts["bootstrap"]):
-        raise SettingsError(
-            "--select needs errors to go by: --validate FILE, --folds or --bootstrap"
-        )
+    has_errors = opts["validate"] or splits_wanted(opts) or opts["machine"] in RIDGE_MACHINES
+    if opts["select"] is not None and not has_errors:
+        raise SettingsError("--select needs errors: give --validate FILE, --folds or --bootstrap")
     if opts["resume"]:
         left = left_over(output)
         if left is not None:
             return resumed(left, output, data, report, opts, begin)
     if output.lower().endswith(".gz"):
         raise SettingsError(f"-o {output}: path files are written plain; leave .gz out")
+    if is_table_wanted(opts):
+        return write_table(data, output, report, opts, begin)
     definition = definition_of(opts["machine"], opts["parameter"])
+    span = span_of(definition.parameter, opts)
     rows = read_rows(definition, data, opts)
     limits = follow_options(opts)
-    span = span_of(definition, opts)
-    if opts["gap"] is not None:
-        return follow_by_gap(rows, span, data, output, report, opts, begin)
     watched = read_validation(definition, rows, opts) if opts["validate"] else None
     read_at = time.perf_counter()
     with contextlib.ExitStack() as stack:

@@ -19,7 +19,8 @@ from kfu.cli.parameters import (
 from kfu.paths.registry import PATHS, VALUE_COLUMNS
 from kfu.paths.selection import RULES
 
-MACHINES = list(dict.fromkeys(machine for machine, _ in PATHS))
+RIDGE_MACHINES = ("rls", "rlsc")  # closed form on a grid (kfu.paths.rls)
+MACHINES = [*dict.fromkeys(machine for machine, _ in PATHS), *RIDGE_MACHINES]
 RULE_WORDS = {"min": "minimum", "1se": "one-se"}
 
 
@@ -69,8 +70,8 @@ parameter = click.option(
     "parameter",
     type=Name("parameter", list(VALUE_COLUMNS)),
     default=None,
-    help="What varies along the path: lambda (1/C; svc, svr), epsilon (svr) or nu (one-class, "
-    "nu-svc).  [default: the first that the machine has]",
+    help="What varies along the path: lambda (svc and svr: 1/C; rls, rlsc), epsilon (svr) or nu "
+    "(one-class, nu-svc).  [default: the first that the machine has]",
 )
 output = click.option(
     "-o",
@@ -131,7 +132,7 @@ span_options = grouped(
         default=None,
         metavar="GAP",
         help="For many rows: solutions at a few C whose relative duality gap stays below GAP on "
-        "the whole range, instead of the exact path (svc).",
+        "the whole range, instead of the exact path (svc, svr in lambda).",
     ),
 )
 machine_options = grouped(
@@ -166,8 +167,9 @@ validation_options = grouped(
         "--select",
         type=Name("rule", list(RULE_WORDS), {word: short for short, word in RULE_WORDS.items()}),
         default=None,
-        help="Choose lambda by the least validation error (min) or as the largest within one "
-        "standard error of it (1se), and write the model there.",
+        help="Choose lambda by the least validation error (min; rls and rlsc: of left-out rows, "
+        "without --validate) or as the largest within one standard error of it (1se), and write "
+        "the model there.",
     ),
 )
 model_options = grouped(
@@ -176,7 +178,8 @@ model_options = grouped(
         type=COST,
         default=None,
         metavar="C",
-        help="Write the exact model at this C (of a path in epsilon or nu: at this value).",
+        help="Write the exact model at this C (of a path in epsilon or nu, and of rls and rlsc: at "
+        "this value of the parameter).",
     ),
     click.option(
         "--model",

@@ -24,8 +24,25 @@ from kfu.scale import Scaler
 
 
 @dataclass
+class RawRows:
+    """The rows of a path as they were read and scaled, and what they are trained with."""
+
+    X: Matrix
+    dataset: Dataset
+    kernel: KernelSpec  # resolved
+    scaler: Scaler | None
+    class_weight: Any
+    sample_weight: np.ndarray | None
+    file: str | None
+    reader: dict[str, Any]
+
+    def reference(self, task: TrainingTask) -> DataReference:
+        return DataReference(task.fingerprint()["data"], self.file, self.reader)
+
+
+@dataclass
 class PathRows:
-    """The rows of a path, as the kernel sees them, and how they came to be."""
+    """The checked task of a path, and how its rows came to be."""
 
     task: TrainingTask
     scaler: Scaler | None
@@ -33,13 +50,8 @@ class PathRows:
 
     def embedded(self) -> str:
         """The rows as text for the header of a path file."""
-        return embedded(self.task.X, self.labels)
-
-    @property
-    def labels(self) -> np.ndarray | None:
-        """The labels or targets as they were given."""
         task = self.task
-        return task.targets if task.labels is None else task.classes[task.labels]
+        return embedded(task.X, task.targets if task.labels is None else task.classes[task.labels])
 
 
 def follow_options(opts: dict[str, Any]) -> FollowOptions:
@@ -51,10 +63,10 @@ def follow_options(opts: dict[str, Any]) -> FollowOptions:
     )
 
 
-def span_of(definition: PathDefinition, opts: dict[str, Any]) -> Span:
+def span_of(parameter: str, opts: dict[str, Any]) -> Span:
     """The part of the path that -c, --min and --max ask for."""
     low, high = opts["low"], opts["high"]
-    if opts["cost"] is not None and definition.parameter == "lambda":
+    if opts["cost"] is not None and parameter == "lambda":
         if low is not None or high is not None:
             raise SettingsError("-c and --min or --max both give the range; give one of them")
         least, most = opts["cost"]
@@ -64,8 +76,7 @@ def span_of(definition: PathDefinition, opts: dict[str, Any]) -> Span:
         low = None if most is None or np.isinf(most) else 1.0 / most
     if low is not None and high is not None and not low < high:
         raise SettingsError(
-            f"no {definition.parameter} lies between --min {low:g} and --max {high:g}; give a "
-            "smaller --min"
+            f"no {parameter} lies between --min {low:g} and --max {high:g}; give a smaller --min"
         )
     return Span(low, high, opts["upward"])
 
@@ -82,8 +93,8 @@ def fixed_cost(definition: PathDefinition, opts: dict[str, Any]) -> float:
     return float(low)
 
 
-def read_rows(definition: PathDefinition, data: str, opts: dict[str, Any]) -> PathRows:
-    """Read, scale and check the training rows."""
+def read_raw(data: str, opts: dict[str, Any]) -> RawRows:
+    """Read and scale the training rows."""
     kernel = inputs.kernel_of(opts)
     dataset = read_training_data(data, opts, kernel)
     given = data_options(dataset, opts)
@@ -93,32 +104,50 @@ def read_rows(definition: PathDefinition, data: str, opts: dict[str, Any]) -> Pa
     kernel = kernel.resolve(X)
     if opts["validate"]:
         X = widened(X, dataset, kernel, scaler, opts)
-    machine_options = {}
-    if opts["epsilon"] is not None:
-        if (definition.machine, definition.parameter) != ("svr", "lambda"):
-            raise SettingsError("--epsilon is for the path of svr in lambda; leave it out")
-        machine_options["epsilon"] = opts["epsilon"]
-    task = path_task(
-        definition,
-        X,
-        dataset.y,
-        kernel=kernel,
-        cost=fixed_cost(definition, opts),
-        class_weight=given["class_weight"],
-        sample_weight=given["sample_weight"],
-        bias=opts["bias"],
-        settings=solver_settings(follow_options(opts)),
-        source=dataset.source,
-        **machine_options,
-    )
     reader = inputs.reader_options(opts)
     reader.pop("threads")
     reader["zero_based"] = dataset.zero_based
     if dataset.format not in ("csv", "tsv", "npy"):
         reader = {"format": reader["format"], "zero_based": reader["zero_based"]}
-    file = None if data == "-" else data
-    reference = DataReference(task.fingerprint()["data"], file, reader)
-    return PathRows(task, scaler, reference)
+    return RawRows(
+        X=X,
+        dataset=dataset,
+        kernel=kernel,
+        scaler=scaler,
+        class_weight=given["class_weight"],
+        sample_weight=given["sample_weight"],
+        file=None if data == "-" else data,
+        reader=reader,
+    )
+
+
+def read_rows(definition: PathDefinition, data: str, opts: dict[str, Any]) -> PathRows:
+    """Read, scale and check the rows of an exact path."""
+    cost = fixed_cost(definition, opts)
+    more = epsilon_option(definition.machine, definition.parameter, opts)
+    raw = read_raw(data, opts)
+    task = path_task(
+        definition,
+        raw.X,
+        raw.dataset.y,
+        kernel=raw.kernel,
+        cost=cost,
+        class_weight=raw.class_weight,
+        sample_weight=raw.sample_weight,
+        bias=opts["bias"],
+        settings=solver_settings(follow_options(opts)),
+        source=raw.dataset.source,
+        **more,
+    )
+    return PathRows(task, raw.scaler, raw.reference(task))
+
+
+def epsilon_option(machine: str, parameter: str, opts: dict[str, Any]) -> dict[str, float]:
+    if opts["epsilon"] is None:
+        return {}
+    if (machine, parameter) != ("svr", "lambda"):
+        raise SettingsError("--epsilon is for the path of svr in lambda; leave it out")
+    return {"epsilon": opts["epsilon"]}
 
 
 def rows_of_loaded(path: RegularisationPath) -> PathRows:

@@ -22,7 +22,7 @@ from kfu.kernels import KernelSpec
 from kfu.machines.task import TrainingTask
 from kfu.paths.following import FollowOptions, path_task, problem_of, solver_settings
 from kfu.paths.path import DataReference, RegularisationPath
-from kfu.paths.path_file import PathFile, read_path_file
+from kfu.paths.path_file import PathFile, is_table, read_path_file
 from kfu.paths.ranges import items_of
 from kfu.paths.registry import PathDefinition, Span, definition_of
 from kfu.paths.replay import columns_of, track_of
@@ -54,12 +54,12 @@ def path_of(
 ) -> RegularisationPath:
     """`load_path` of a file that was read."""
     header = found.header
-    if header.get("gap") is not None:
+    if is_table(header):
         raise DataError(
             found.name,
             None,
-            "an ε-path, whose file keeps no coefficients",
-            "extract models in the command that follows it (--gap with --at or --select)",
+            "the table of a path, without what its coefficients could be made from",
+            "extract models in the command that writes it, with --at or --select",
         )
     definition = definition_of(header["machine"], header["parameter"])
     scaler = Scaler.from_dict(header["scaler"], found.name) if header.get("scaler") else None

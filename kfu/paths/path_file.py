@@ -9,8 +9,9 @@ numbers, written so that reading them gives the same float64; what is not known 
             "start", "restart" and "end" stand for no item
     items   row numbers, counted from 0
 
-The file of an ε-path (kfu.paths.gap_path) has ``gap`` in its header and one more column of that
-name; its records are solutions ("solve"), not events, and no model can be made from them.
+ε-paths (kfu.paths.gap_path) and paths of least squares (kfu.paths.rls) are tables: their records
+are solutions at some values (event "solve" or "grid") with the columns that the header names as
+``more_columns``, and no model can be made from the file.
 
 A file whose last record has no "end" is a path that was stopped; one that ends within a line was
 cut off while it was written. Either can be resumed: nothing but the last line is ever lost.
@@ -55,13 +56,18 @@ WHOLE = frozenset({"step", "n_margin", "n_error", "n_correct"})
 REQUIRED = ("machine", "parameter", "kernel", "n", "n_features", "classes", "start", "data")
 
 
-def record_keys(parameter: str, has_gap: bool = False) -> tuple[str, ...]:
-    """The keys of a breakpoint, in their order; an ε-path has its duality gap too."""
-    return ("step", *VALUE_COLUMNS[parameter], *FIGURES, *(("gap",) if has_gap else ()))
+def record_keys(parameter: str, more: Iterable[str] = ()) -> tuple[str, ...]:
+    """The keys of a breakpoint, in their order; `more` are those of a table."""
+    return ("step", *VALUE_COLUMNS[parameter], *FIGURES, *more)
 
 
 def keys_of(header: Mapping[str, Any]) -> tuple[str, ...]:
-    return record_keys(header["parameter"], header.get("gap") is not None)
+    return record_keys(header["parameter"], header.get("more_columns") or ())
+
+
+def is_table(header: Mapping[str, Any]) -> bool:
+    """Whether the records are solutions at some values, not the events of a whole path."""
+    return bool(header.get("more_columns"))
 
 
 def is_path_head(head: bytes) -> bool:
