@@ -15,6 +15,7 @@ from kfu._version import __version__
 if TYPE_CHECKING:
     from kfu.data import Dataset
     from kfu.errors import ConvergenceWarning, DataError, KfuError, ModelError, SettingsError
+    from kfu.estimates import loo
     from kfu.estimators import (
         RLS,
         RLSC,
@@ -63,6 +64,7 @@ _EXPORTS = {
     "KernelKNN": "kfu.estimators:KernelKNN",
     "KernelProjection": "kfu.estimators:KernelProjection",
     "load": "kfu.io.model_file:load_model",
+    "loo": "kfu.estimates:loo",
     "train": "kfu.machines:train",
     "svm_path": "kfu.paths.following:svm_path",
     "load_path": "kfu.paths.loading:load_path",
@@ -107,6 +109,7 @@ __all__ = [
     "__version__",
     "load",
     "load_path",
+    "loo",
     "read_dataset",
     "read_libsvm_model",
     "svm_path",

@@ -42,6 +42,7 @@ COMMANDS: dict[str, str] = {
     "plot": "kfu.cli.plot:plot",
     "roc": "kfu.cli.roc:roc",
     "cv": "kfu.cli.cv:cv",
+    "loo": "kfu.cli.loo:loo",
     "run": "kfu.cli.run:run",
 }
 
@@ -55,6 +56,7 @@ SUMMARIES: dict[str, str] = {
     "convert": "Convert a model or a data file to another format.",
     "plot": "Draw the decision function of MODEL over two features.",
     "cv": "Cross-validate a machine on DATA.",
+    "loo": "Leave-one-out error of a machine on DATA, its estimates and its bounds.",
     "roc": "Draw and judge ROC curves of models on DATA.",
     "run": "Execute the experiment that CONFIG describes.",
 }

@@ -60,9 +60,25 @@ def loo(
     options = Options(
         eta=eta,
         delta=delta,
-        test=None if test is None else test_error(trained.model, *test),
+        test=None if test is None else _test_error(model, trained.model, *test),
     )
     return find_estimates(trained, estimates, options)
+
+
+def _test_error(given: Any, model: Model, X: Any, y: Any) -> tuple[float, int]:
+    """Of a Model, by itself; of an estimator, which may have a kernel function, by its predict."""
+    if isinstance(given, Model):
+        return test_error(given, X, y)
+    if not hasattr(given, "model_"):
+        return test_error(model, X, model_targets(model, y))
+    predicted, values = given.predict(X), np.asarray(y)
+    wrong = predicted != values if model.has_classes else (predicted - values) ** 2
+    return float(np.mean(wrong)), values.size
+
+
+def model_targets(model: Model, y: Any) -> np.ndarray:
+    """Labels as a model has them."""
+    return np.asarray(y, dtype=np.str_ if model.classes.dtype.kind == "U" else np.float64)
 
 
 def check_eta_and_delta(eta: float, delta: float) -> None:

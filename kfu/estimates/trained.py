@@ -147,10 +147,13 @@ class BinaryMachine:
 
 
 class Trained:
-    """A machine, its task and its model."""
+    """A machine, its task and its model; the rows of the task are scaled, as the kernel saw them."""
 
     def __init__(self, task: TrainingTask, model: Model) -> None:
         self.task, self.model = task, model
+        if model.scaler is not None:
+            self.model = replace(model, scaler=None)
+            self.model.loo = model.loo
         self.kernel = KernelValues(task)
         self.kept: dict[str, Any] = {}
 
@@ -179,10 +182,7 @@ class Trained:
 
     @cached_property
     def decision(self) -> np.ndarray:
-        if self.model.scaler is None:
-            return self.model.decision_function(self.task.X, threads=self.task.settings.threads)
-        plain = replace(self.model, scaler=None)  # the rows of the task are scaled
-        return plain.decision_function(self.task.X, threads=self.task.settings.threads)
+        return self.model.decision_function(self.task.X, threads=self.task.settings.threads)
 
     @cached_property
     def counted(self) -> np.ndarray:
