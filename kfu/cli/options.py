@@ -176,8 +176,8 @@ bias = click.option(
 regularised_bias = click.option(
     "--regularised-bias",
     is_flag=True,
-    help="Count the constant term in the norm that is kept small (the kernel plus 1); rls and rlsc: "
-    "the proximal machine, which keeps the coefficients and the constant small.",
+    help="Count the constant term in the norm that is kept small (the kernel plus 1); rls and "
+    "rlsc: the proximal machine, which keeps the coefficients and the constant small.",
 )
 
 

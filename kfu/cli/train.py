@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from kfu.cli import console, engines, inputs, options, partitioned
+from kfu.cli import console, dry_run, engines, inputs, options, partitioned
 from kfu.cli.file_kind import load_any_model
 from kfu.cli.main import EXIT_INTERRUPTED, EXIT_NOT_CONVERGED
 from kfu.cli.parameters import POSITIVE
@@ -124,6 +124,7 @@ Examples:
     show_default=True,
     help="Seconds between two checkpoints.",
 )
+@dry_run.option
 @partitioned.engine
 @engines.scheduler
 @engines.workers
@@ -136,6 +137,8 @@ def train(data: str, output: str | None, report: str | None, **opts: Any) -> int
     stops, writes the best model so far and marks it. Exit codes: 0 converged, 1 bad data, 2 usage,
     3 stopped before convergence, 130 interrupted.
     """
+    if opts.pop("dry_run"):
+        return dry_run.dry_run(data, report, opts)
     begin = time.perf_counter()
     output = output or default_model_path(data)
     check_places(data, output, report, opts)

@@ -29,7 +29,8 @@ def train_svc(task: TrainingTask) -> Model:
     return train_coded(task)
 
 
-def check_low_rank(task: TrainingTask) -> None:
+def checked_centres(task: TrainingTask) -> int:
+    """The number of centres; SettingsError for what cannot be had with low rank."""
     form = task.options["approximation"]
     if form not in FORMS:
         raise SettingsError(
@@ -47,16 +48,17 @@ def check_low_rank(task: TrainingTask) -> None:
     for option, is_asked in refused.items():
         if is_asked:
             raise SettingsError(f"--approximation takes no {option}; leave it out")
-
-
-def train_low_rank(task: TrainingTask) -> Model:
-    check_low_rank(task)
-    assert task.labels is not None
-    assert task.code is not None
     n_rows = int(np.count_nonzero(task.weights > 0))
     m = task.options["centres"] or min(USUAL_CENTRES, n_rows)
     if m > n_rows:
         raise SettingsError(f"{m} centres of {n_rows} rows; give at most that many")
+    return int(m)
+
+
+def train_low_rank(task: TrainingTask) -> Model:
+    m = checked_centres(task)
+    assert task.labels is not None
+    assert task.code is not None
     weight = None if np.all(task.weights == 1.0) else task.weights
     try:
         centres = choose_centres(

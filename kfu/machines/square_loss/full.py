@@ -21,10 +21,12 @@ from kfu.least_squares.iterative import solve_iterative, solve_iterative_with_bi
 from kfu.least_squares.leave_one_out import solve_code
 from kfu.least_squares.ls_svm import prune_ls_svm, solve_psvm
 from kfu.least_squares.memory import available_bytes, readable_bytes
+from kfu.least_squares.preconditioners import chosen_rank
 from kfu.least_squares.spectrum import Spectrum
 from kfu.machines.square_loss.judged import bound, cross_validated
 from kfu.machines.square_loss.linear import cg_limits
 from kfu.machines.square_loss.run import Expansion, Run
+from kfu.solvers.blas_threads import blas_threads
 
 LARGEST_SPECTRUM = 5000  # rows up to which the ridge is chosen by an eigendecomposition
 METHODS = ("auto", "cholesky", "cg")
@@ -152,10 +154,13 @@ def by_conjugate_gradients(run: Run) -> Expansion:
             **cg_limits(run),
         }
         problem = (task.X, run.targets[:, columns], task.kernel, ridge)
-        if task.has_free_bias:
-            coef[:, columns], bias[columns], info = solve_iterative_with_bias(*problem, **options)
-        else:
-            coef[:, columns], info = solve_iterative(*problem, **options)
+        with blas_threads(chosen_rank(run.n_rows), run.threads):
+            if task.has_free_bias:
+                coef[:, columns], bias[columns], info = solve_iterative_with_bias(
+                    *problem, **options
+                )
+            else:
+                coef[:, columns], info = solve_iterative(*problem, **options)
         infos.append(info)
         if info["status"] not in ("converged", "stalled"):
             break

@@ -27,7 +27,8 @@ from kfu.multiclass.decoding import decode
 RIDGE_STEPS = 10.0 ** np.arange(-6.0, 4.0)  # of the mean of K(x, x)
 
 
-def low_rank(run: Run) -> Expansion:
+def checked_centres(run: Run) -> int:
+    """The number of centres; SettingsError for what cannot be had with low rank."""
     task = run.task
     method = task.options["approximation"]
     run.refuse_zeros(f"--approximation {method}")
@@ -39,6 +40,13 @@ def low_rank(run: Run) -> Expansion:
     m = task.options["centres"] or min(USUAL_CENTRES, run.n_rows)
     if m > run.n_rows:
         raise SettingsError(f"{m} centres of {run.n_rows} rows; give at most that many")
+    return int(m)
+
+
+def low_rank(run: Run) -> Expansion:
+    task = run.task
+    method = task.options["approximation"]
+    m = checked_centres(run)
     if method == "bagging":
         fit = by_bagging(run, m)
     else:
