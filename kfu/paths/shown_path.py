@@ -21,7 +21,7 @@ from kfu.paths.validation import error_curve
 if TYPE_CHECKING:
     from kfu.paths.path import RegularisationPath
 
-MOST_LINES = 200
+MOST_LINES = 80
 MOST_POINTS = 200
 # Multiplications that all solves for coefficients together may take, about a second.
 WORK = 2e10

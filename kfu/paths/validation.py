@@ -27,6 +27,9 @@ __all__ = ["CrossingCount", "WatchedTrack", "crossings_per_interval", "error_cou
 
 # The codes of `crossing_set`, and the column of counts that goes with each.
 SETS = {"train": (0, "train_errors"), "valid": (1, "watch_errors")}
+# A path that is a hard margin from its first point on is shown down to this part of it.
+BELOW_A_SINGLE_POINT = 1e-6
+NEAR = 1e-12  # a crossing at a breakpoint, but for rounding
 
 
 class WatchedTrack(Protocol):
@@ -51,39 +54,45 @@ class WatchedTrack(Protocol):
 def error_counts(track: WatchedTrack, of: str = "valid") -> StepFunction:
     """How many rows of the validation (or "train"ing) set are wrong, for every λ of the track.
 
-    Each interval begins with the count that the engine had just after its breakpoint and changes
-    with the crossings inside; a jump of the bias at a breakpoint (an empty margin set leaves it
-    free) is thereby counted too.
+    The count at the first breakpoint and the crossings say it all, those at a breakpoint included
+    (a row with f = 0 there, a bias that jumps since no row is on the margin). A track whose
+    crossings do not lead from count to count, as one that was read from a file has none, gives the
+    counts at its breakpoints.
     """
     code, column = SETS[of]
     t = np.asarray(track.t, dtype=np.float64)
-    first = np.asarray(getattr(track, column))
-    if first.size == 0 or first[0] < 0:
+    counts = np.asarray(getattr(track, column), dtype=np.int64)
+    if counts.size == 0 or counts[0] < 0:
         raise SettingsError(f"the path was followed without labels of {of} rows; give them")
+    if t.size == 1 and track.status == "hard_margin":  # f is the same for all smaller λ
+        return StepFunction(t[0] * np.array([BELOW_A_SINGLE_POINT, 1.0]), counts)
     if t.size < 2:
         raise SettingsError("the path has a single point: there is no interval to validate")
     sign = -1.0 if t[0] > t[-1] else 1.0  # along sign · t the track goes up
     along = sign * t
     mine = np.asarray(track.crossing_set) == code
     at = sign * np.asarray(track.crossing_t, dtype=np.float64)[mine]
-    delta = np.asarray(track.crossing_delta, dtype=np.int64)[mine]
     order = np.argsort(at, kind="stable")
-    at, delta = at[order], delta[order]
-    interval = np.searchsorted(along, at, side="right") - 1
-    inside = (interval >= 0) & (interval < t.size - 1)
-    inside &= at > along[np.maximum(interval, 0)]  # those at a breakpoint are counted after it
-    at, delta, interval = at[inside], delta[inside], interval[inside]
+    at = np.clip(at[order], along[0], along[-1])
+    total = np.concatenate(
+        [[0], np.cumsum(np.asarray(track.crossing_delta, np.int64)[mine][order])]
+    )
+    if not leads_from_count_to_count(along, counts, at, total):
+        return StepFunction.of_pieces(t, counts[:-1])
+    ends = np.concatenate([along[:1], at, along[-1:]])
+    return StepFunction.of_pieces(sign * ends, counts[0] + total)
 
-    # Pieces: each breakpoint begins one with its count, each crossing one with the sum so far.
-    begins = np.concatenate([along[:-1], at])
-    of_interval = np.concatenate([np.arange(t.size - 1), interval])
-    total = np.cumsum(delta)
-    before = np.concatenate([[0], total])[np.searchsorted(interval, np.arange(t.size - 1))]
-    counts = np.concatenate([first[:-1], first[interval] + total - before[interval]])
-    order = np.lexsort((begins, of_interval))
-    # `lexsort` is stable: a breakpoint comes before crossings at the same place.
-    ends = np.append(sign * begins[order], t[-1])
-    return StepFunction.of_pieces(ends, counts[order])
+
+def leads_from_count_to_count(
+    along: np.ndarray, counts: np.ndarray, at: np.ndarray, total: np.ndarray
+) -> bool:
+    """Whether counts[0] + total is counts at all breakpoints but those with a crossing on them,
+    which may have been counted before or after."""
+    room = NEAR * np.abs(along)
+    before = np.searchsorted(at, along - room, side="left")
+    through = np.searchsorted(at, along + room, side="right")
+    is_clear = before == through
+    return bool(np.all(counts[0] + total[before[is_clear]] == counts[is_clear]))
 
 
 def error_curve(track: WatchedTrack, n_rows: int, of: str = "valid") -> StepFunction:
