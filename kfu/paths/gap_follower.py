@@ -31,17 +31,17 @@ import scipy.sparse as sp
 
 from kfu.kernels import KernelSpec
 from kfu.paths.gap_segment import Segment
-from kfu.paths.sloped_loss import SlopedLoss
+from kfu.paths.sloped_loss import SlopedLoss, product
 from kfu.solvers.dual import DualProblem, Solution, make_store, solve
 from kfu.solvers.settings import SolverSettings
 
 POINT_PART = 0.05  # of the promised gap, aimed at for a breakpoint
 LARGEST_PART = 0.4  # of it that a breakpoint may take
-SAFETY = 0.8  # of the gap that a step is chosen for
+SAFETY = 0.6  # of the gap that a step is chosen for: dividing costs more than a shorter step
 LONGEST_STEP = math.log(50.0)
 LEAST_STEP = 1e-7  # in log C: below, a stretch is not divided any more
-GROWTH = 3.0  # of a step over the last, or its inverse
-USUAL_SAG = 0.05  # gap of a stretch, relative to p (1 − p) ℓ²; see first_step
+GROWTH = 1.5  # of a step over the last, where the last has used something of the gap
+USUAL_SAG = 0.1  # gap of a stretch, relative to p (1 − p) ℓ²; see first_step
 AT_BOUND = 1e-12  # distance from a bound, relative to the width of the box, that is rounding
 SHARED_ROWS_PART = 0.5  # of the cache, for rows that the solves after the first have in common
 MOST_ATTEMPTS = 8  # at the tolerance of a breakpoint
@@ -238,12 +238,15 @@ class GapFollower:
         return self.step_for(USUAL_SAG * _curvature(point))
 
     def next_step(self, last: Segment, here: Breakpoint) -> float:
-        """The same with the factor that the last stretch has shown."""
+        """The same with the factor that the last stretch has shown, and the trend of p (1 − p)."""
         length = math.log(last.high.cost / last.low.cost)
-        part = 0.5 * (_curvature(last.low) + _curvature(last.high))
-        shown = last.sag / (length**2 * part) if part > 0.0 else USUAL_SAG
-        step = self.step_for(shown * _curvature(here))
-        return min(max(step, length / GROWTH), length * GROWTH)
+        before = _curvature(last.low if here is last.high else last.high)
+        now = _curvature(here)
+        if last.sag <= 1e-3 * self.gap or before + now == 0.0:
+            return min(4.0 * length, LONGEST_STEP)
+        shown = last.sag / (length**2 * 0.5 * (before + now))
+        trend = math.sqrt(now / before) if before > 0.0 else 1.0
+        return min(self.step_for(shown * now * max(trend, 1.0)), GROWTH * length)
 
     def step_for(self, sag: float) -> float:
         """The longest step whose gap, `sag` times its square, leaves room for that of the ends."""
@@ -338,7 +341,7 @@ class GapFollower:
             beta=beta,
             outputs=outputs,
             bias=bias,
-            norm=max(float(beta @ outputs), 0.0),
+            norm=max(product(beta, outputs), 0.0),
             loss=self.loss.value(outputs + bias),
             gain=self.loss.gain(beta),
         )

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kfu.paths.sloped_loss import SlopedLoss
+from kfu.paths.sloped_loss import SlopedLoss, product
 
 if TYPE_CHECKING:
     from kfu.paths.gap_follower import Breakpoint
@@ -55,7 +55,7 @@ class Segment:
 
     def __init__(self, low: Breakpoint, high: Breakpoint, loss: SlopedLoss, has_bias: bool) -> None:
         self.low, self.high = low, high
-        across = float(low.beta @ high.outputs)
+        across = product(low.beta, high.outputs)
         self.norms = (low.norm, across, high.norm)
         self.knots = np.linspace(0.0, 1.0, N_PIECES + 1)
         self.biases = np.empty(N_PIECES + 1)
