@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ def records_of(
     was resumed.
     """
     keys = record_keys(parameter)
-    plain = {name: column[first:end].tolist() for name, column in columns.items()}
+    plain = {name: known_only(column[first:end]) for name, column in columns.items()}
     last = len(track.t) - 1
     for k in range(first, last + 1 if end is None else end):
         some = slice(int(track.event_start[k]), int(track.event_start[k + 1]))
@@ -81,3 +82,11 @@ def records_of(
         record = {"event": "+".join(said), "items": items}
         record |= {name: column[k - first] for name, column in plain.items()}
         yield {key: record[key] for key in keys}
+
+
+def known_only(column: np.ndarray) -> list[Any]:
+    """The values as plain numbers; None for what is not finite."""
+    values = column.tolist()
+    if np.isfinite(column).all():
+        return list(values)
+    return [value if math.isfinite(value) else None for value in values]
