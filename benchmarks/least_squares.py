@@ -4,12 +4,15 @@
              beside scikit-learn's Ridge(solver="sparse_cg") with the loosest tolerance of a list at
              which its residual is no larger than kfu's. Residuals are those of the normal
              equations, recomputed from scratch for everyone.
-`full`       the whole kernel matrix, with exact leave-one-out: kfu.least_squares.solve_full beside
-             scikit-learn's rbf_kernel and SciPy's cho_factor.
-`rectangle`  m centres: kfu's rectangle beside scikit-learn's Nystroem and Ridge.
+`full`       the whole kernel matrix, with and without exact leave-one-out: solve_full beside
+             scikit-learn's rbf_kernel and SciPy's cho_factor; the memory it adds in matrices of n².
+`rectangle`  2000 centres and 10⁶ rows of 50 features: kfu's rectangle beside the count of its
+             operations at the rate of matrix products, and beside scikit-learn's Nystroem and Ridge
+             on a tenth of the rows (all their features would take 16 GB).
 `iterative`  n² kernel values per step and no matrix: iterations and seconds against the rank.
 
-Competitors take turns, the median of TURNS counts; only the fit is timed. A part whose function is
+Competitors take turns, the median of TURNS counts; only the fit is timed. Fits whose memory counts
+have processes of their own (benchmarks/square_loss.py). A part whose function is
 missing says so. Each record is a JSON line in benchmarks/results/least_squares.jsonl.
 """
 
@@ -17,14 +20,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from benchmarks.cases import gaussian_mixtures, many_clusters
+from benchmarks.cases import gaussian_mixtures
 from benchmarks.linear import text_like, two_classes
+from benchmarks.processes import run_module
 from benchmarks.records import Record, Run
+from benchmarks.square_loss import FEATURES, FITS
 
 TURNS = 3
 GOAL = 1e-8  # relative residual
@@ -128,67 +133,50 @@ def run_sparse(quick: bool) -> Iterator[Record]:
 # --------------------------------------------------------------------------- kernels
 
 
+def turns_of(case: str, competitors: Iterable[str], n: int, m: int = 0) -> dict[str, Record]:
+    """Medians over processes that take turns; a competitor that fails has an `error`."""
+    taken: dict[str, list[Record]] = {name: [] for name in competitors}
+    for _ in range(TURNS):
+        for name, found in taken.items():
+            if not found or "seconds" in found[-1]:
+                sizes = ("--rows", str(n), "--centres", str(m))
+                found.append(run_module("benchmarks.square_loss", case, name, *sizes))
+    results: dict[str, Record] = {}
+    for name, found in taken.items():
+        if "seconds" not in found[-1]:
+            results[name] = {"seconds": float("nan"), "failed": found[-1].get("error")}
+            continue
+        middle = {key: float(np.median([one[key] for one in found])) for key in found[0]}
+        results[name] = middle
+    return results
+
+
 def run_full(quick: bool) -> Iterator[Record]:
-    import scipy.linalg
-    from sklearn.metrics.pairwise import rbf_kernel
-
-    from kfu.kernels import KernelSpec
-    from kfu.least_squares import solve_full
-
-    n, gamma = 1500 if quick else 10000, 0.02
-    X, y = many_clusters(n, 60)
-    Y = y[:, None]
-    kernel = KernelSpec.make("rbf", gamma=gamma)
-
-    def peer() -> Any:
-        K = rbf_kernel(X, gamma=gamma)
-        K[np.diag_indices(n)] += RIDGE
-        return scipy.linalg.cho_solve(scipy.linalg.cho_factor(K, lower=True, overwrite_a=True), Y)
-
-    fits: dict[str, Callable[[], Any]] = {
-        "kfu": lambda: solve_full(X, Y, kernel, RIDGE, loo=False).coef,
-        "kfu, leave-one-out": lambda: solve_full(X, Y, kernel, RIDGE, loo=True).coef,
-        "sklearn + scipy": peer,
-    }
-    runs = medians(fits)
-    expected = runs["sklearn + scipy"][1]
-    for competitor, (seconds, C) in runs.items():
-        off = float(np.abs(C - expected).max() / np.abs(expected).max())
-        yield {"n": n, "competitor": competitor, "seconds": seconds, "differs": off}
+    n = 1500 if quick else 10000
+    runs = turns_of("full", FITS["full"], n)
+    for competitor, found in runs.items():
+        record: Record = {"n": n, "competitor": competitor, **found}
+        if "added_mib" in found:
+            record["squares"] = found["added_mib"] * 2.0**20 / (8.0 * n * n)  # n² float64
+        record["times_scipy"] = found["seconds"] / runs["scipy"]["seconds"]
+        yield record
 
 
 def run_rectangle(quick: bool) -> Iterator[Record]:
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.linear_model import Ridge
-    from sklearn.pipeline import make_pipeline
-
-    from kfu.kernels import KernelSpec
-    from kfu.least_squares.rectangle import rectangle
-
-    n, m, gamma = (3000, 200, 0.02) if quick else (40000, 1000, 0.02)
-    X, y = many_clusters(n + 5000, 60)
-    train, test = slice(0, n), slice(n, None)
-    kernel = KernelSpec.make("rbf", gamma=gamma)
-    centres = np.sort(np.random.default_rng(0).choice(n, m, replace=False))
-
-    def peer() -> Any:
-        features = Nystroem(gamma=gamma, n_components=m, random_state=0)
-        model = make_pipeline(features, Ridge(RIDGE, fit_intercept=False, solver="cholesky"))
-        return model.fit(X[train], y[train])
-
-    runs = medians(
-        {
-            "kfu": lambda: rectangle(X[train], y[train], kernel, centres, RIDGE),
-            "sklearn": peer,
-        }
-    )
-    for competitor, (seconds, fit) in runs.items():
-        if competitor == "kfu":
-            outputs = fit.decision(X[train], X[test], kernel)[:, 0]
-        else:
-            outputs = fit.predict(X[test])
-        error = float(np.mean(np.sign(outputs) != y[test]))
-        yield {"n": n, "m": m, "competitor": competitor, "seconds": seconds, "error": error}
+    """The large case by kfu alone, beside the operations it takes at the rate of products; then a
+    tenth of the rows, as the features of all rows that scikit-learn makes do not fit in memory."""
+    n, m = (20000, 300) if quick else (1_000_000, 2000)
+    rate = float(run_module("benchmarks.square_loss", "gemm")["rate"])
+    operations = n * (m * m + 2.0 * m * FEATURES) + 4.0 / 3.0 * m**3
+    alone = turns_of("rectangle", ["kfu"], n, m)["kfu"]
+    bound = operations / rate
+    yield {
+        **{"n": n, "m": m, "competitor": "kfu", **alone},
+        **{"gemm_rate": rate, "bound_seconds": bound, "times_bound": alone["seconds"] / bound},
+    }
+    runs = turns_of("rectangle", FITS["rectangle"], n // 10, m)
+    for competitor, found in runs.items():
+        yield {"n": n // 10, "m": m, "competitor": competitor, **found}
 
 
 def run_iterative(quick: bool) -> Iterator[Record]:
