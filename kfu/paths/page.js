@@ -43,7 +43,7 @@
   if (data.coefficients) {
     const at = data.coefficients.at.map(toAxis);
     addPanel("Coefficients", "coefficient / bound", data.coefficients.lines.map((line, r) => ({
-      name: data.coefficients.positive[r] ? "class +" : "class −",
+      name: data.coefficients.names[data.coefficients.positive[r] ? 0 : 1],
       colour: data.coefficients.positive[r] ? "--orange" : "--blue",
       thin: true,
       points: line.map((v, k) => [at[k], v]),

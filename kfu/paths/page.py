@@ -162,5 +162,6 @@ def coefficient_data(shown: ShownPath, notes: list[str]) -> dict[str, Any] | Non
         "at": rounded(found.at),
         "rows": found.rows[rows],
         "positive": found.positive[rows],
+        "names": found.names,
         "lines": [[round(float(v), 4) for v in found.table[:, r]] for r in rows],
     }

@@ -70,10 +70,13 @@ def write_picture(shown: ShownPath, file: str, *, dpi: int = 150) -> None:
 
 
 def draw_shown(figure: Any, shown: ShownPath) -> None:
-    """Three panels, one below the other, that share the axis of the parameter."""
+    """Up to three panels, one below the other, that share the axis of the parameter; one without
+    errors has no panel of them."""
     panels = [draw_coefficients, draw_sets, draw_errors]
     if shown.coefficients is None:
         panels.remove(draw_coefficients)
+    if not shown.error_steps() and shown.folds is None:
+        panels.remove(draw_errors)
     axes = np.atleast_1d(figure.subplots(len(panels), 1, sharex=True))
     for place, panel in zip(axes, panels, strict=True):
         panel(place, shown)
@@ -120,10 +123,11 @@ def draw_coefficients(axes: Any, shown: ShownPath) -> None:
     assert found is not None
     count = found.rows.size
     line = {"linewidth": 0.7 if count > 40 else 1.0, "alpha": 0.45 if count > 40 else 0.8}
-    for side, colour, name in ((found.positive, ORANGE, "+"), (~found.positive, BLUE, "−")):
+    sides = (found.positive, ORANGE), (~found.positive, BLUE)
+    for (side, colour), name in zip(sides, found.names, strict=True):
         if side.any():
             lines = axes.plot(found.at, found.table[:, side], color=colour, **line)
-            lines[0].set_label(f"class {name}")
+            lines[0].set_label(name)
     axes.set_ylim(-0.03, 1.03)
     axes.set_ylabel("α / bound")
     drawn = f"{count} of {found.n} rows" if count < found.n else f"{count} rows"
@@ -163,10 +167,7 @@ def draw_errors(axes: Any, shown: ShownPath) -> None:
     axes.set_ylim(bottom=0)
     axes.set_ylabel("error")
     axes.set_title("errors", fontsize=9, loc="left")
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="best", fontsize=8, framealpha=0.9)
-    else:
-        axes.text(0.5, 0.5, "no errors known", transform=axes.transAxes, ha="center")
+    axes.legend(loc="best", fontsize=8, framealpha=0.9)
 
 
 def draw_folds(axes: Any, shown: ShownPath) -> None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kfu.data import format_label
+from kfu.machine_kinds import CLASSIFIER, NOVELTY, kind_of_machine
 from kfu.paths.selection import Choice, ValidationCurves
 from kfu.paths.step_function import StepFunction
 from kfu.paths.validation import error_curve
@@ -36,7 +38,8 @@ class Coefficients:
     at: np.ndarray
     rows: np.ndarray
     table: np.ndarray
-    positive: np.ndarray  # whether each row is of the larger class (or above the tube)
+    positive: np.ndarray  # whether each row has the first of the two names
+    names: tuple[str, str]  # of rows with β > 0 and β < 0
     n: int  # rows there are
 
 
@@ -120,8 +123,17 @@ def shown_path(
             ends = np.asarray(path.definition.value_of(steps.edges), dtype=np.float64)
             shown.curves[name] = StepFunction.of_pieces(ends, steps.values)
     if with_coefficients:
-        shown.coefficients = coefficients_of(track, values, bounds_of(path))
+        shown.coefficients = coefficients_of(track, values, bounds_of(path), names_of(path))
     return shown
+
+
+def names_of(path: RegularisationPath) -> tuple[str, str]:
+    """What rows with β > 0 and with β < 0 are called."""
+    kind = kind_of_machine(path.machine)
+    if kind == CLASSIFIER and len(path.classes) == 2:
+        low, high = (format_label(value) for value in path.classes)
+        return f"class {high}", f"class {low}"
+    return ("rows", "rows") if kind == NOVELTY else ("above the tube", "below the tube")
 
 
 def bounds_of(path: RegularisationPath) -> np.ndarray:
@@ -161,6 +173,7 @@ def coefficients_of(
     track: Any,
     values: np.ndarray,
     bounds: np.ndarray,
+    names: tuple[str, str] = ("class +", "class −"),
     most_lines: int = MOST_LINES,
     most_points: int = MOST_POINTS,
 ) -> Coefficients | None:
@@ -178,4 +191,4 @@ def coefficients_of(
         return None
     table = solved[:, rows] / scale[rows]
     positive = table.sum(axis=0) >= 0
-    return Coefficients(values[places], rows, np.abs(table), positive, n)
+    return Coefficients(values[places], rows, np.abs(table), positive, names, n)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import kfu
 from kfu.errors import SettingsError
 from kfu.kernels import KernelSpec
 from kfu.paths import page, picture
@@ -61,6 +62,7 @@ def path_of(seed=0, n=24, m=40):
         machine="svc",
         parameter="lambda",
         kernel=KernelSpec.make("rbf", gamma=0.7),
+        classes=np.array(["no", "yes"]),
         n=n,
         n_valid=m,
         columns=columns,
@@ -180,6 +182,8 @@ def test_what_is_in_the_figure(path, folds):
     labels = [text.get_text() for text in sets.get_legend().get_texts()]
     assert labels == ["margin", "error (at the cost bound)", "correct (coefficient 0)"]
     assert len(coefficients.lines) == 24 + 1  # and the chosen λ
+    names = [text.get_text() for text in coefficients.get_legend().get_texts()]
+    assert names == ["class yes", "class no"]
     marks = [line for line in sets.lines if line.get_linestyle() == "--"]
     assert marks[0].get_xdata()[0] == choice.lam
 
@@ -191,7 +195,7 @@ def test_pictures_of_other_parameters_and_single_points():
     shown = ShownPath("epsilon", "svr", values, columns, [""] * 3, [[]] * 3)
     figure = picture.make_figure(6, 6)
     picture.draw_shown(figure, shown)
-    assert len(figure.axes) == 2  # no coefficients
+    assert len(figure.axes) == 1  # neither coefficients nor errors
     assert figure.axes[-1].get_xscale() == "linear"
     assert figure.axes[-1].get_xlabel() == "ε"
     one = {name: column[:1] for name, column in columns.items()}
@@ -210,6 +214,29 @@ def page_columns():
 def test_names_that_are_no_pictures(path, tmp_path):
     with pytest.raises(SettingsError, match=r"end it in \.png, \.pdf or \.svg"):
         picture.draw(path, str(tmp_path / "path.gif"))
+
+
+@pytest.mark.parametrize(
+    ("machine", "parameter", "names"),
+    [
+        ("svc", "lambda", ("class 1", "class -1")),
+        ("svr", "epsilon", ("above the tube", "below the tube")),
+        ("one-class", "nu", ("rows", "rows")),
+    ],
+)
+def test_paths_of_the_engine_are_shown(machine, parameter, names):
+    X, y, _, _ = toy(2)
+    target = {"svr": X[:, 0] + 0.3 * y, "one-class": None}.get(machine, y)
+    found = kfu.svm_path(X, target, machine=machine, parameter=parameter, gamma=0.7)
+    shown = shown_path(found)
+    assert shown.coefficients.names == names
+    assert shown.coefficients.table.max() <= 1 + 1e-9
+    figure = picture.make_figure(6, 6)
+    picture.draw_shown(figure, shown)
+    assert len(figure.axes) == (2 if machine == "svr" else 3)
+    data = json.loads(parsed(page_of(shown)).scripts["application/json"])
+    assert len(data["value"]) == len(found)
+    assert data["words"][data["event"][0]].startswith("start")
 
 
 # ---- pages ----------------------------------------------------------------------------------
