@@ -10,7 +10,7 @@ import numpy as np
 
 from kfu.paths.path_file import record_keys
 from kfu.paths.registry import VALUE_COLUMNS, PathDefinition
-from kfu.paths.states import Vocabulary
+from kfu.paths.states import END, RESTART, START, Vocabulary
 from kfu.solvers.parametric import FINISHED, Track
 
 if TYPE_CHECKING:
@@ -62,23 +62,23 @@ def records_of(
     """The breakpoints from `first` up to `end`, as the file has them.
 
     The events of the first breakpoint are those at the very beginning, after the states that the
-    header holds. One at the t of the one before it has the states that were found anew where a path
-    was resumed.
+    header holds. A restart has the states that were found anew where a path was resumed.
     """
     keys = record_keys(parameter)
     plain = {name: known_only(column[first:end]) for name, column in columns.items()}
     last = len(track.t) - 1
+    resumed = frozenset(track.counters.get("resumed", ()))
     for k in range(first, last + 1 if end is None else end):
         some = slice(int(track.event_start[k]), int(track.event_start[k + 1]))
         items = [int(item) for item in track.event_item[some]]
         states = [int(state) for state in track.event_state[some]]
         said = [words.word(item, state) for item, state in zip(items, states, strict=True)]
         if k == 0:
-            said = ["start", *said]
-        elif track.t[k] == track.t[k - 1]:
-            said = ["restart", *said]
+            said = [START, *said]
+        elif k in resumed:
+            said = [RESTART, *said]
         if k == last and track.status in FINISHED:
-            said = [*said, "end"]
+            said = [*said, END]
         record = {"event": "+".join(said), "items": items}
         record |= {name: column[k - first] for name, column in plain.items()}
         yield {key: record[key] for key in keys}

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import os
 import warnings
@@ -46,7 +47,6 @@ VERSION = 1
 JSON_PREFIX = b'{"format": "kfu-path"'
 CSV_PREFIX = b"# kfu-path "
 PART_SUFFIX = ".part"
-FLUSH_RECORDS = 200
 
 FIGURES = (
     *("event", "items", "n_margin", "n_error", "n_correct"),
@@ -130,12 +130,12 @@ def _parsed_csv(line: str, keys: tuple[str, ...]) -> dict[str, Any]:
 
 @dataclass
 class PathFile:
-    """What a path file holds. `length`: bytes up to the end of the last whole record."""
+    """What a path file holds. `ends`: bytes up to the end of each whole record."""
 
     name: str
     header: dict[str, Any]
     records: list[dict[str, Any]]
-    length: int
+    ends: list[int]
     cut_line: int | None  # the number of a last line that was cut off
     is_csv: bool
 
@@ -186,14 +186,14 @@ def read_path_file(path: str | os.PathLike[str], *, warns: bool = True) -> PathF
         records.append(record)
     if not records:
         raise DataError(name, first + 1, "no breakpoint", "compute the path again")
-    length = sum(len(line) + 1 for line in lines[: first + len(records)])
+    ends = list(itertools.accumulate(len(line) + 1 for line in lines[: first + len(records)]))
     if cut_line is not None and warns:
         warnings.warn(
             f"{name}:{cut_line}: cut off while it was written; the path is read up to "
             f"{keys[1]} = {records[-1][keys[1]]:g} (--resume goes on from there)",
             stacklevel=2,
         )
-    return PathFile(name, header, records, length, cut_line, is_csv)
+    return PathFile(name, header, records, ends[first:], cut_line, is_csv)
 
 
 def _header(name: str, lines: list[bytes], is_whole: bool, is_csv: bool) -> dict[str, Any]:
@@ -241,61 +241,67 @@ def _check_record(record: Mapping[str, Any], keys: tuple[str, ...], step: int) -
 
 
 class PathWriter:
-    """Writes a path as it is found; a context manager, see the head of the file.
+    """Writes a path as it is found; see the head of the file.
 
-    `close` (also when the block ends by an exception that the caller lets through, like Ctrl-C)
-    makes the file complete in form: what was appended is there, under its name.
+    Records are appended as a whole: an exception in the middle (Ctrl-C) leaves a piece that the
+    next append writes over. `close` gives the file its name.
     """
 
     def __init__(self, path: str, header: Mapping[str, Any]) -> None:
-        self.path = path
-        self.is_csv = is_csv_name(path)
-        self._begin("wb", None)
-        self._write(header_lines(header, self.is_csv))
+        self._begin(path, is_csv_name(path), "wb", 0)
+        text = header_lines(header, self.is_csv).encode()
+        self._write(text)
+        self._done = (len(text), 0)
 
     @staticmethod
-    def go_on(found: PathFile, path: str) -> PathWriter:
-        """Append to the whole records of a file that was read; it becomes `path` at the end."""
+    def go_on(found: PathFile, path: str, keep: int) -> PathWriter:
+        """Go on after the first `keep` records of a file that was read; `path` is its name in the
+        end."""
         writer = PathWriter.__new__(PathWriter)
-        writer.path, writer.is_csv = path, found.is_csv
-        writer._begin("r+b", found)
+        part = path + PART_SUFFIX
+        try:
+            if found.name != part:
+                os.replace(found.name, part)
+        except OSError as error:
+            raise cannot_write(path, error) from None
+        writer._begin(path, found.is_csv, "r+b", found.ends[keep - 1])
+        writer._done = (found.ends[keep - 1], keep)
         return writer
 
-    def _begin(self, mode: str, found: PathFile | None) -> None:
-        self.part = self.path + PART_SUFFIX
-        self._unflushed = 0
+    def _begin(self, path: str, is_csv: bool, mode: str, length: int) -> None:
+        self.path, self.is_csv, self.part = path, is_csv, path + PART_SUFFIX
         try:
-            if found is not None and found.name != self.part:
-                os.replace(found.name, self.part)
             self._stream: IO[bytes] = open(self.part, mode)  # noqa: SIM115 (close() closes it)
-            if found is not None:
-                self._stream.seek(found.length)
-                self._stream.truncate()
+            self._stream.seek(length)
+            self._stream.truncate()
         except OSError as error:
-            raise cannot_write(self.path, error) from None
+            raise cannot_write(path, error) from None
 
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text.encode())
-        except OSError as error:
-            raise cannot_write(self.path, error) from None
+    @property
+    def written(self) -> int:
+        """The number of records that are in the file."""
+        return self._done[1]
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        for record in records:
-            self._write(record_line(record, self.is_csv))
-            self._unflushed += 1
-        if self._unflushed >= FLUSH_RECORDS:
-            self.flush()
+        lines = [record_line(record, self.is_csv).encode() for record in records]
+        length, count = self._done
+        if self._stream.tell() != length:  # what an interrupted append left
+            self._stream.seek(length)
+            self._stream.truncate()
+        self._write(b"".join(lines))
+        self._done = (length + sum(map(len, lines)), count + len(lines))
 
-    def flush(self) -> None:
-        self._stream.flush()
-        self._unflushed = 0
+    def _write(self, text: bytes) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError as error:
+            raise cannot_write(self.path, error) from None
 
     def close(self) -> None:
         if self._stream.closed:
             return
         try:
-            self._stream.flush()
             os.fsync(self._stream.fileno())
             self._stream.close()
             os.replace(self.part, self.path)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from kfu.paths.path import RegularisationPath
     from kfu.solvers.parametric import PathProgress, Track
 
-SECONDS_BETWEEN = 2.0
+FIRST_SECONDS, MOST_SECONDS = 0.5, 5.0  # between two looks at what is new
 
 
 class Recorder:
-    """Appends to `file`, or goes on with `writer` after its first `written` breakpoints."""
+    """Appends to `file`, or goes on with a `writer` that holds the first breakpoints already."""
 
     def __init__(
         self,
@@ -30,15 +30,12 @@ class Recorder:
         made: Callable[[Track], RegularisationPath],
         progress: Callable[[Any], Any] | None = None,
         writer: PathWriter | None = None,
-        written: int = 0,
-        seconds: float = SECONDS_BETWEEN,
     ) -> None:
         self.file = file
         self.made = made
         self.progress = progress
         self.writer = writer
-        self.written = written
-        self.seconds = seconds
+        self.seconds = FIRST_SECONDS
         self.saved_at = time.monotonic()
 
     def __call__(self, seen: PathProgress) -> Any:
@@ -46,18 +43,18 @@ class Recorder:
         if now - self.saved_at >= self.seconds:
             path = self.made(seen.track())
             self.append(path, len(path) - 1)
-            # Long paths take longer to look through; spend a tenth of the time on it at most.
             self.saved_at = time.monotonic()
-            self.seconds = max(self.seconds, 10.0 * (self.saved_at - now))
+            # Looking through a long path takes longer; spend a tenth of the time on it at most.
+            spent = self.saved_at - now
+            self.seconds = max(min(2.0 * self.seconds, MOST_SECONDS), 10.0 * spent)
         return None if self.progress is None else self.progress(seen)
 
     def append(self, path: RegularisationPath, end: int) -> None:
+        """Append the breakpoints up to `end` that are not in the file yet."""
         if self.writer is None:
             self.writer = PathWriter(self.file, path.header())
-        if end > self.written:
-            self.writer.append(path.records(self.written, end))
-            self.written = end
-        self.writer.flush()
+        if end > self.writer.written:
+            self.writer.append(path.records(self.writer.written, end))
 
     def finish(self, path: RegularisationPath) -> None:
         """Append the rest and give the file its name."""

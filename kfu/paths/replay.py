@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from kfu.errors import DataError
 from kfu.paths.path_file import PathFile, record_keys
 from kfu.paths.registry import VALUE_COLUMNS, PathDefinition
-from kfu.paths.states import MARKS, Vocabulary
+from kfu.paths.states import MARKS, RESTART, Vocabulary
 from kfu.solvers.parametric import ParametricProblem, Track
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def track_of(
         is_hard = problem.ends_without_bound and columns["n_error"][-1] == 0
         status = "hard_margin" if is_hard else "done"
     nothing = np.zeros(0, dtype=np.int64)
+    resumed = [k for k, record in enumerate(found.records) if RESTART in record["event"].split("+")]
     return Track(
         problem=problem,
         X=X,
@@ -78,6 +80,7 @@ def track_of(
         crossing_set=nothing.astype(np.int8),
         crossing_delta=nothing.astype(np.int8),
         status=status,
+        counters={RESUMED: resumed},
     )
 
 
@@ -121,22 +124,43 @@ COLUMNS = (
     *("t", "theta", "objective", "kkt", "n_free", "n_bound", "n_null"),
     *("train_errors", "watch_errors"),
 )
+RESUMED = "resumed"  # counter of a track: the breakpoints at which it was taken up again
 CROSSINGS = ("crossing_t", "crossing_row", "crossing_set", "crossing_delta")
 
 
-def joined(before: Track, after: Track) -> Track:
-    """A track and the one that went on at its end, as one.
+def shortened(track: Track, n: int) -> Track:
+    """The first n breakpoints of a track."""
+    last = int(track.event_start[n])
+    columns = {name: getattr(track, name)[:n] for name in COLUMNS}
+    way = 1.0 if track.t[-1] >= track.t[0] else -1.0
+    inside = way * track.crossing_t <= way * track.t[n - 1]
+    return replace(
+        track,
+        event_start=track.event_start[: n + 1],
+        event_item=track.event_item[:last],
+        event_state=track.event_state[:last],
+        status="interrupted",
+        counters={RESUMED: [k for k in track.counters.get(RESUMED, ()) if k < n]},
+        **columns,
+        **{name: getattr(track, name)[inside] for name in CROSSINGS},
+    )
 
-    The first breakpoint of `after` is the last of `before`. Where it has other states, it becomes a
-    breakpoint of its own, at the same t, whose events are the differences.
+
+def joined(before: Track, after: Track) -> Track:
+    """A track and the one that was followed from a point in the stretch after its end, as one.
+
+    The first breakpoint of `after` is no event. Where it has other states than `before` ends with
+    (of tied rows, others may be free), it is kept, and its events are the differences.
     """
     old, new = before.states_at(before.n_steps), after.states_at(0)
     changed = np.flatnonzero(old != new)
     skip = 0 if changed.size else 1
     begin = int(after.event_start[1])
     sizes = np.diff(after.event_start)[1:]
+    resumed = list(before.counters.get(RESUMED, ()))
     if changed.size:
         sizes = np.concatenate([[changed.size], sizes])
+        resumed.append(len(before.t))
     start = np.concatenate([before.event_start, before.event_start[-1] + np.cumsum(sizes)])
     names = (*COLUMNS, *CROSSINGS)
     kept = {name: skip if name in COLUMNS else 0 for name in names}
@@ -148,12 +172,12 @@ def joined(before: Track, after: Track) -> Track:
         problem=after.problem,
         X=after.X,
         kernel=after.kernel,
-        event_start=start,
+        event_start=start.astype(np.int64),
         event_item=np.concatenate([before.event_item, changed, after.event_item[begin:]]),
         event_state=np.concatenate([before.event_state, new[changed], after.event_state[begin:]]),
         first_state=before.first_state,
         status=after.status,
-        counters=after.counters,
+        counters={**after.counters, RESUMED: resumed},
         seconds=before.seconds + after.seconds,
         **columns,
     )

@@ -1,6 +1,8 @@
 """Going on with a path that was stopped: by its limit of steps, by Ctrl-C, or by a kill.
 
-The states at the last breakpoint give the solution there, and the path is followed from it.
+At a breakpoint some row has just changed its state, and rounding decides what it seems to be. So
+the path is taken up within its last stretch, where the states of the file give the solution and are
+found again; the last breakpoint is then met once more.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from kfu.paths.following import FollowOptions, check_track, engine_settings, pro
 from kfu.paths.path import RegularisationPath
 from kfu.paths.path_file import PathFile, PathWriter
 from kfu.paths.recording import Recorder
-from kfu.paths.replay import joined
+from kfu.paths.replay import joined, shortened
 from kfu.solvers.parametric import Track, Watch, follow, solve_states
 
 
@@ -44,7 +46,7 @@ def resume_path(
     limits = replace(options, ridge=float(earlier.options.get("ridge", 0.0)))
     problem = problem_of(definition, task, limits)
     X, kernel = task.solver_kernel()
-    t = float(before.t[-1])
+    before, t = last_stretch(before)
     beta, _ = solve_states(problem, X, kernel, before.states_at(before.n_steps), t)
     n_before = len(before.t)
 
@@ -54,13 +56,15 @@ def resume_path(
         fresh = replace(earlier, track=after).columns
         n_new = len(track.t) - n_before
         path._columns = {
-            name: np.concatenate([column, fresh[name][len(fresh[name]) - n_new :]])
+            name: np.concatenate([column[:n_before], fresh[name][len(fresh[name]) - n_new :]])
             for name, column in earlier.columns.items()
         }
         path._columns["step"] = np.arange(len(track.t))
         return path
 
-    recorder = Recorder(output, made, progress, PathWriter.go_on(found, output), written=n_before)
+    if limits.max_steps:
+        limits = replace(limits, max_steps=limits.max_steps + len(earlier) - n_before)
+    recorder = Recorder(output, made, progress, PathWriter.go_on(found, output, n_before))
     after = follow(
         problem,
         X,
@@ -77,3 +81,16 @@ def resume_path(
     recorder.finish(path)
     check_track(after.status, task)
     return path
+
+
+def last_stretch(track: Track) -> tuple[Track, float]:
+    """The track without its last breakpoint, and a t in the middle of the stretch before it.
+
+    A track of one breakpoint is taken up there.
+    """
+    k = track.n_steps
+    while k > 0 and track.t[k - 1] == track.t[k]:
+        k -= 1
+    if k == 0:
+        return shortened(track, 1), float(track.t[0])
+    return shortened(track, k), 0.5 * float(track.t[k - 1] + track.t[k])

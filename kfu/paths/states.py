@@ -17,7 +17,7 @@ import numpy as np
 from kfu.solvers.parametric import FREE, FREE_BELOW, LOWER, UPPER, ZERO
 
 # Words that stand for no item: where a path begins, was begun again, and ends.
-MARKS = ("start", "restart", "end")
+START, RESTART, END = MARKS = ("start", "restart", "end")
 
 MARGIN, ERROR, CORRECT = "margin", "error", "correct"
 

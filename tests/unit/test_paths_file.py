@@ -61,7 +61,7 @@ def test_both_formats_give_the_same_back(tmp_path: Path, name: str) -> None:
     assert {key: found.header[key] for key in HEADER} == HEADER
     assert found.is_finished
     assert found.cut_line is None
-    assert found.length == file.stat().st_size
+    assert found.ends[-1] == file.stat().st_size
     assert not (tmp_path / (name + ".part")).exists()
 
 
@@ -93,13 +93,14 @@ def test_every_cut_is_read_up_to_its_last_whole_line(tmp_path: Path, name: str) 
     content = whole.read_bytes()
     first_lines = 2 if name.endswith("csv") else 1
     second = [k for k, byte in enumerate(content) if byte == ord("\n")][first_lines]
-    for length in range(second + 1, len(content)):
+    for length in range(second + 1, len(content), 3):
         cut = tmp_path / f"cut-{name}"
         cut.write_bytes(content[:length])
         found = read_path_file(cut, warns=False)
         n_whole = content[:length].count(b"\n") - first_lines
         assert found.records == RECORDS[:n_whole]
-        assert found.length == content[: found.length].rindex(b"\n") + 1
+        assert content[: found.ends[-1]].count(b"\n") == first_lines + n_whole
+        assert content[found.ends[-1] - 1 : found.ends[-1]] == b"\n"
         is_between = content[length - 1 : length] == b"\n"
         assert found.cut_line == (None if is_between else n_whole + first_lines + 1)
 
@@ -118,16 +119,31 @@ def test_going_on_writes_what_one_run_would_have(tmp_path: Path, name: str) -> N
     write_path_file(str(whole), HEADER, RECORDS)
     part.write_bytes(whole.read_bytes()[:-15])
     found = read_path_file(part, warns=False)
-    with PathWriter.go_on(found, str(part)) as writer:
-        writer.append(RECORDS[2:])
+    with PathWriter.go_on(found, str(part), 1) as writer:  # the second record once more
+        writer.append(RECORDS[1:])
     assert part.read_bytes() == whole.read_bytes()
+
+
+def test_an_append_that_was_interrupted_is_written_over(tmp_path: Path) -> None:
+    def interrupted():
+        yield RECORDS[1]
+        raise KeyboardInterrupt
+
+    file = tmp_path / "p.jsonl"
+    with PathWriter(str(file), HEADER) as writer:
+        writer.append(RECORDS[:1])
+        with pytest.raises(KeyboardInterrupt):
+            writer.append(interrupted())
+        writer._stream.write(b"half a line")  # as if the signal came while writing
+        assert writer.written == 1
+        writer.append(RECORDS[1:])
+    assert read_path_file(file).records == RECORDS
 
 
 def test_a_killed_run_leaves_its_lines_and_not_its_name(tmp_path: Path) -> None:
     file = tmp_path / "p.jsonl"
     writer = PathWriter(str(file), HEADER)
     writer.append(RECORDS[:2])
-    writer.flush()
     assert not file.exists()
     found = read_path_file(str(file) + ".part")
     assert found.records == RECORDS[:2]

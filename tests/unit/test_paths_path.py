@@ -273,7 +273,7 @@ def test_what_a_killed_run_leaves_is_resumed(tmp_path: Path) -> None:
     span = Span(low=0.05)
     whole = follow_path(definition, task, span, FollowOptions(), to_file=str(tmp_path / "a"))
     assert read_path_file(tmp_path / "a").records == whole.steps
-    recorder = Recorder(str(tmp_path / "b"), lambda track: track, seconds=0.0)  # type: ignore
+    recorder = Recorder(str(tmp_path / "b"), lambda track: track)  # type: ignore
     partial = follow_path(definition, task, span, FollowOptions(max_steps=30))
     recorder.append(partial, len(partial) - 1)  # and no more: the process is gone
     found = read_path_file(tmp_path / "b.part")
