@@ -76,6 +76,25 @@ def unbounded_vectors(trained: Trained) -> str | None:
     return None
 
 
+def stays_unbounded(trained: Trained) -> str | None:
+    """With a bias, machines without a row need an unbounded vector, or their bias is an interval of
+    which theorems know one end. Not to be told without training them; but it is to be feared where
+    all rows of a class, or all but one, are at their bound."""
+    for machine in trained.binary:
+        if not machine.has_bias:
+            continue
+        full = np.zeros(machine.rows.size, dtype=bool)
+        full[machine.spans.bounded] = True
+        for sign in (1.0, -1.0):
+            side = (machine.y == sign) & (machine.upper > 0)
+            if np.count_nonzero(full[side]) >= np.count_nonzero(side) - 1:
+                return (
+                    "the rows of a class are all at their bound, or all but one: machines without "
+                    "a row may have no unbounded vector, which the theorem needs"
+                )
+    return None
+
+
 def no_slack(trained: Trained) -> str | None:
     """Margins are kept by all rows."""
     for machine in trained.binary:

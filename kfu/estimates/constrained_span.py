@@ -19,7 +19,8 @@ can be an error only if
 
 For hard margins and unbounded vectors this is the theorem of Vapnik and Chapelle (2000),
 α_p S_p max(D, 1/√C) ≥ 1, but for D: the distance that matters in place of the sphere's diameter;
-bounded vectors, which they count as errors, need not be.
+bounded vectors, which they count as errors, need not be. With a bias both need an unbounded vector
+in every machine that is trained without a row.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import numpy as np
 
 from kfu.calibration.span_matrix import SpanMatrix
 from kfu.calibration.span_outputs import categories
-from kfu.estimates.conditions import all_of, equal_costs, signs_decide
+from kfu.estimates.conditions import all_of, equal_costs, signs_decide, stays_unbounded
 from kfu.estimates.registry import LOO_ERROR, SVC, Entry, Found, Options
 from kfu.estimates.trained import BinaryMachine, Trained
 from kfu.kernels import KernelSpec
@@ -196,6 +197,6 @@ SPAN_BOUND = Entry(
     "Vapnik and Chapelle 2000",
     SVC,
     span_bound,
-    all_of(equal_costs, signs_decide),
+    all_of(equal_costs, stays_unbounded, signs_decide),
     size=work,
 )

@@ -127,7 +127,8 @@ def _of_model(
         "qid": qid,
     }
     if machine.takes_cost:
-        arguments["cost"] = float(model.settings.get("cost", 1.0))
+        cost = model.settings.get("cost", 1.0)
+        arguments["cost"] = math.inf if cost is None else float(cost)  # files have no infinity
     if machine.takes_bias and machine.name != "nu-svc":
         arguments["bias"] = _bias_of(model)
     if machine.kind == CLASSIFIER:

@@ -12,7 +12,7 @@ from kfu.estimates.sweep import Sweep
 from kfu.estimates.table import LeaveOneOut
 from kfu.validation.curve_pictures import COLOURS, make_figure
 
-ERRORS = ("leave-one-out error", "error on new rows")
+ERRORS = ("leave-one-out error", "leave-one-out error in expectation", "error on new rows")
 MARKERS = "osD^vPX<>*"
 
 
@@ -23,10 +23,16 @@ def is_error(estimates: list[Any]) -> bool:
 
 
 def draw_sweep(sweep: Sweep) -> Any:
-    upper, lower = [], []
+    upper: list[str] = []
+    lower: list[str] = []
     for name in sweep.names:
+        if sweep.is_from_below(name):
+            continue
         found = [point[name] for point in sweep.points if name in point]
         (upper if is_error(found) else lower).append(name)
+    has_errors = bool(upper)
+    if not has_errors:
+        upper, lower = lower, []
     has_test = any(error is not None for error in sweep.test_errors)
     parts = 1 + bool(lower)
     picture = make_figure(8.0, 4.6 * parts)
@@ -41,8 +47,9 @@ def draw_sweep(sweep: Sweep) -> Any:
     if has_test:
         values = [float("nan") if v is None else v for v in sweep.test_errors]
         axes[0].plot(sweep.plan.values, values, color="black", linewidth=2.2, label="test")
-    axes[0].set_ylabel("error")
-    axes[0].set_ylim(0.0, min(1.05, 1.1 * _largest(sweep, upper)))
+    axes[0].set_ylabel("error" if has_errors else "value")
+    if has_errors:
+        axes[0].set_ylim(0.0, min(1.05, 1.1 * _largest(sweep, upper)))
     if lower:
         axes[1].set_yscale("log")
         axes[1].set_ylabel("value")

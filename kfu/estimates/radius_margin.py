@@ -20,20 +20,23 @@ from kfu.estimates.registry import LOO_ERROR, SVC, Entry, Found, Options
 from kfu.estimates.sphere import enclosing_sphere, variance
 from kfu.estimates.trained import Trained
 
+EXPECTED = "leave-one-out error in expectation"
+
 
 def radius_margin(trained: Trained, options: Options) -> Found:
     (machine,) = trained.binary
     counted = machine.upper > 0
     if machine.has_bias:
         square = enclosing_sphere(trained, machine).squared_radius
-        note = f"R² = {square:.4g}, a bound on the expectation; of this sample, 4 times it is one"
+        note = f"R² = {square:.4g}; 4 times the value bounds the error of this sample"
     else:
         square = float(machine.diagonal[counted].max(initial=0.0))
         note = f"R² = {square:.4g}"
     value = square * machine.squared_norm / trained.counted.size
     if value >= 1.0:
         note += "; says nothing of the level (1 or more)"
-    return Found(value, note)
+    of = EXPECTED if machine.has_bias else None
+    return Found(value, note, of=of)
 
 
 def radius_variance(trained: Trained, options: Options) -> Found:

@@ -68,7 +68,7 @@ def vc(trained: Trained, options: Options) -> Found:
     if known is not None:
         value = vc_bound(error, known, n, options.delta)
         note = f"h = {known}"
-    elif trained.machine == "rlsc":
+    elif trained.machine == "rlsc" or trained.indefinite is not None:
         return Found(None, "the feature space has no finite dimension", valid=False)
     else:
         (machine,) = trained.binary

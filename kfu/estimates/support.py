@@ -22,7 +22,7 @@ import numpy as np
 from kfu.estimates.conditions import all_of, hard_margin, two_classes, unit_margins, without_bias
 from kfu.estimates.registry import LOO_ERROR, SVC, Entry, Found, Options
 from kfu.estimates.trained import Trained
-from kfu.least_squares.bounds import code_loo_bound
+from kfu.least_squares.bounds import binary_loo_bound, code_loo_bound
 from kfu.machine_kinds import CLASSIFIER
 
 
@@ -54,7 +54,7 @@ def jaakkola_haussler(trained: Trained, options: Options) -> Found:
     diagonal = trained.kernel.diagonal()
     if trained.is_binary:
         signs = model.code[labels, 0].astype(np.float64)
-        flags = signs * trained.decision[:, 0] - np.abs(coef[:, 0]) * diagonal <= 0.0
+        flags = binary_loo_bound(signs, trained.decision[:, 0], coef[:, 0], diagonal)
         return Found(trained.share(flags), flags=flags)
     decoding = BOUNDED_BY.get(model.decoding, model.decoding)
     flags = code_loo_bound(labels, model.code, trained.decision, coef, diagonal, decoding)

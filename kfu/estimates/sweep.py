@@ -116,9 +116,8 @@ class Sweep:
     def curve(self, name: str, only_valid: bool = False) -> list[float | None]:
         found: list[float | None] = []
         for point in self.points:
-            estimate = point[name] if name in point else None
-            usable = estimate is not None and (estimate.valid or not only_valid)
-            found.append(estimate.value if usable and estimate is not None else None)
+            usable = name in point and (point[name].valid or not only_valid)
+            found.append(point[name].value if usable else None)
         return found
 
     @property
@@ -126,8 +125,8 @@ class Sweep:
         return [point.test_error for point in self.points]
 
     def least(self) -> dict[str, float]:
-        """Where each estimate (and the test error) is least; of equals the middle one. Not of bounds
-        from below, of precision and recall."""
+        """Where each estimate (and the test error) is least; of equals the middle one. Bounds from
+        below, of precision and recall, are left out."""
         curves = {name: self.curve(name) for name in self.names if not self.is_from_below(name)}
         if any(error is not None for error in self.test_errors):
             curves["test"] = self.test_errors

@@ -147,7 +147,7 @@ class BinaryMachine:
 
 
 class Trained:
-    """A machine, its task and its model; the rows of the task are scaled, as the kernel saw them."""
+    """A machine, its task and its model, without its scaler: the rows of the task are scaled."""
 
     def __init__(self, task: TrainingTask, model: Model) -> None:
         self.task, self.model = task, model

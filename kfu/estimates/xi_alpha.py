@@ -19,6 +19,7 @@ from kfu.estimates.conditions import (
     equal_costs,
     signs_decide,
     slack_of,
+    stays_unbounded,
     unbounded_vectors,
     unit_margins,
 )
@@ -80,6 +81,6 @@ XI_ALPHA = Entry(
     "Joachims 2000",
     SVC,
     xi_alpha,
-    all_of(equal_costs, unit_margins, unbounded_vectors, signs_decide),
+    all_of(equal_costs, unit_margins, unbounded_vectors, stays_unbounded, signs_decide),
     size=lambda trained: 1e-9 * trained.task.n**2,
 )

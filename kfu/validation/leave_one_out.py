@@ -1,7 +1,7 @@
 """Leave-one-out of the machines of a code, exactly, without training where nothing can change.
 
 A row that is no support vector of a binary machine does not shape it: its output when left out is
-its output. For the others the dual is solved again with the row's box closed, starting from the
+its output (unless no support vector is unbounded, for it may bound the interval of the bias then). For the others the dual is solved again with the row's box closed, starting from the
 solution of all rows. A machine that does not see a row's class at all (code 0) keeps its output
 too. Outputs are certified to the tolerance of the training, as every solution is.
 """
@@ -26,6 +26,7 @@ from kfu.solvers.dual import make_store, solve
 
 LARGEST_MATRIX = 6000  # rows up to which all kernel values are computed once and kept
 MACHINES = ("svc", "svc2")
+DUST = 1e-12  # relative
 
 
 def leave_one_out_outputs(task: TrainingTask, model: Model, on_done: Any = None) -> np.ndarray:
@@ -40,6 +41,19 @@ def leave_one_out_outputs(task: TrainingTask, model: Model, on_done: Any = None)
         raise SettingsError("exact leave-one-out is for the full kernel; leave --approximation out")
     run = _Retraining(task, model, on_done)
     return run.outputs()
+
+
+def without_dust(beta: np.ndarray, width: np.ndarray) -> np.ndarray | None:
+    """β with what rounding left beside 0 or a bound put there; None if there is none.
+
+    A variable just off its bound passes for an unbounded one, and fixes a bias that is an interval.
+    """
+    size = np.abs(beta)
+    small = (size > 0) & (size < DUST * np.minimum(width, size.max(initial=0.0)))
+    short = (size < width) & (size > width * (1 - DUST))
+    if not (small.any() or short.any()):
+        return None
+    return np.where(small, 0.0, np.where(short, np.sign(beta) * width, beta))
 
 
 class _Retraining:
@@ -61,12 +75,12 @@ class _Retraining:
         return np.asarray(Gram(self.task.X, self.task.kernel, "float64", threads).block())
 
     def outputs(self) -> np.ndarray:
+        problems = [self.columns.reduction_of(m).problem for m in range(self.model.n_machines)]
         jobs = [
             (machine, int(row))
-            for machine in range(self.model.n_machines)
-            for row in self.model.support[self.model.coef[machine] != 0.0]
+            for machine, problem in enumerate(problems)
+            for row in self.rows_that_matter(machine, problem)
         ]
-        problems = [self.columns.reduction_of(m).problem for m in range(self.model.n_machines)]
         places = [np.full(self.task.n, -1) for _ in problems]
         betas = []
         for machine, rows in enumerate(self.columns.rows):
@@ -87,6 +101,18 @@ class _Retraining:
                 self.decision[row, machine] = value
         return self.decision
 
+    def rows_that_matter(self, machine: int, problem: DualProblem) -> np.ndarray:
+        """The support vectors; where none is unbounded, all rows: the bias is the middle of an
+        interval, whose ends may be others."""
+        used = np.abs(self.model.coef[machine])
+        support = self.model.support[used > 0]
+        if not problem.has_equality or support.size == 0:
+            return support
+        upper = np.zeros(self.task.n)
+        upper[problem.points] = problem.upper
+        is_free = used[used > 0] < upper[support] * (1 - DUST)
+        return support if is_free.any() else self.columns.rows[machine]
+
     def without(self, problem: DualProblem, beta: np.ndarray, place: int, row: int) -> float:
         """f(x_row) of the problem with the box of `place` closed."""
         upper, lower = problem.upper.copy(), problem.lower.copy()
@@ -94,6 +120,11 @@ class _Retraining:
         closed = replace(problem, upper=upper, lower=lower)
         start = feasible(beta, closed)
         solution = solve(closed, self.X, self.kernel, self.settings, start=start, store=self.store)
+        clean = without_dust(solution.beta, upper - lower)
+        if clean is not None:
+            solution = solve(
+                closed, self.X, self.kernel, self.settings, start=clean, store=self.store
+            )
         used = np.flatnonzero(solution.beta)
         return float(self.kernel_row(row, problem.points[used]) @ solution.beta[used]) + (
             solution.bias
