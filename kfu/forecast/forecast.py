@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from kfu.forecast.laws import Pilot, extrapolated, grown_rank
 from kfu.forecast.pilots import part_of, pilot_sizes, run_pilot
 from kfu.forecast.plans import PLANS, Plan
-from kfu.forecast.process_memory import peak_bytes, resident_bytes
+from kfu.forecast.process_memory import peak_bytes, resident_bytes, seconds_per_byte
 from kfu.least_squares.memory import available_bytes
 from kfu.least_squares.whitening import row_blocks
 from kfu.machines import low_rank_svc
@@ -77,6 +77,7 @@ def of_least_squares(task: TrainingTask) -> Forecast:
     plan = PLANS[method]
     sizes = sizes_of(run)
     before, available = peak_bytes(), available_bytes()
+    per_byte = seconds_per_byte(sum(plan.arrays(sizes).values()))
     options = pilot_options(method)
     chosen = pilot_sizes(plan, sizes)
     run_pilot(part_of(task, chosen[-1], **options), 1)  # threads, buffers and modules are there now
@@ -88,6 +89,7 @@ def of_least_squares(task: TrainingTask) -> Forecast:
     usual = plan.usual if run.takes_all else PLANS["psvm"].usual  # of a code's parts: n³ and n²
     seconds = extrapolated(pilots, terms, usual, sizes)
     arrays = plan.arrays(sizes)
+    seconds["memory"] = per_byte * sum(arrays.values())
     peak = max(before, held + max(sum(arrays.values()), model_bytes(run, method)))
     found = Forecast(
         method,

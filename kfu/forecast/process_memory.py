@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
+import numpy as np
+
 from kfu.report import peak_rss_mib
+
+SAMPLE_BYTES = 2.0**26
+PAGE_BYTES = 4096
 
 
 def resident_bytes() -> float:
@@ -19,3 +26,16 @@ def resident_bytes() -> float:
 
 def peak_bytes() -> float:
     return peak_rss_mib() * 2.0**20
+
+
+def seconds_per_byte(largest: float) -> float:
+    """What the system takes to hand out a byte of memory that is touched for the first time.
+
+    Measured on 64 MiB (or `largest`, if that is less) and so, to be true, before the process has
+    used and returned as much. Pilots that are run again use memory that is there already.
+    """
+    size = int(min(largest, SAMPLE_BYTES)) // 8 + 1
+    begin = time.perf_counter()
+    sample = np.empty(size)
+    sample[:: PAGE_BYTES // 8] = 1.0
+    return (time.perf_counter() - begin) / (8.0 * size)

@@ -6,6 +6,7 @@ A bias that is penalised with the weights, as in the linear proximal machine (Fu
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from kfu.least_squares.linear_methods import METHODS
 from kfu.least_squares.linear_rls import LinearSolution, decompose_linear, solve_linear_rls
 from kfu.machines.square_loss.judged import bound, cross_validated
 from kfu.machines.square_loss.run import Run
+from kfu.solvers.blas_threads import blas_threads
 
 LARGEST_SPECTRUM = 5000  # unknowns up to which the ridge is chosen by an eigendecomposition
 
@@ -30,8 +32,9 @@ def linear(run: Run) -> LinearSolution:
     wants_loo = smaller <= LARGEST_SPECTRUM and run.method != "cg"
     ridge = run.asked_ridge()
     if ridge is None and wants_loo:
-        spectrum = decompose_linear(X, run.targets, **common)
-        table = spectrum.table(linear_grid(X))
+        with blas_threads(smaller, run.threads):
+            spectrum = decompose_linear(X, run.targets, **common)
+            table = spectrum.table(linear_grid(X))
         ridge = float(table.ridge[int(np.argmin(table.loo))])
     elif ridge is None:
         ridge = run.ridge_or_usual("the linear kernel by conjugate gradients or at this size")
@@ -63,8 +66,6 @@ def linear(run: Run) -> LinearSolution:
 def cg_limits(run: Run) -> dict[str, Any]:
     """What stops conjugate gradients. A residual of 1e-5 times the tolerance of the dual solvers,
     1e-8 unless it was changed."""
-    import time
-
     settings = run.task.settings
 
     def too_long(iteration: int, residual: float) -> bool:
