@@ -1,9 +1,10 @@
 """Leave-one-out of the machines of a code, exactly, without training where nothing can change.
 
 A row that is no support vector of a binary machine does not shape it: its output when left out is
-its output (unless no support vector is unbounded, for it may bound the interval of the bias then). For the others the dual is solved again with the row's box closed, starting from the
-solution of all rows. A machine that does not see a row's class at all (code 0) keeps its output
-too. Outputs are certified to the tolerance of the training, as every solution is.
+its output (unless no support vector is unbounded, for it may bound the interval of the bias then).
+For the others the dual is solved again with the row's box closed, starting from the solution of all
+rows. A machine that does not see a row's class at all (code 0) keeps its output too. Outputs are
+certified to the tolerance of the training, as every solution is.
 """
 
 from __future__ import annotations
