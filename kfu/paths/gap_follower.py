@@ -13,9 +13,10 @@ the shift would move; it starts from β⁰ itself.)
 
 Solves stop early. The gap of a breakpoint is to take a small part of the promised one, the rest is
 for the stretch to its neighbour; the tolerance that does so is learnt on the way. The first point
-is the middle of the range, where training is cheap; from there the path goes up, then down. The
-step is chosen from the gap proved on the last stretch (of second order in the step); a stretch
-whose gap is too large gets a point in its middle.
+is the middle of the range, where training is cheap (many rows start from what a sample of them
+says, kfu.paths.gap_start); from there the path goes up, then down. The step is chosen from the gap
+proved on the last stretch (of second order in the step); a stretch whose gap is too large gets a
+point in its middle.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import scipy.sparse as sp
 
 from kfu.kernels import KernelSpec
 from kfu.paths.gap_segment import Segment
+from kfu.paths.gap_start import guess
 from kfu.paths.sloped_loss import SlopedLoss, product
 from kfu.solvers.dual import DualProblem, Solution, make_store, solve
 from kfu.solvers.settings import SolverSettings
@@ -41,7 +43,7 @@ SAFETY = 0.6  # of the gap that a step is chosen for: dividing costs more than a
 LONGEST_STEP = math.log(50.0)
 LEAST_STEP = 1e-7  # in log C: below, a stretch is not divided any more
 GROWTH = 1.5  # of a step over the last, where the last has used something of the gap
-USUAL_SAG = 0.1  # gap of a stretch, relative to p (1 − p) ℓ²; see first_step
+USUAL_SAG = 0.09  # gap of a stretch, relative to p (1 − p) ℓ²; see first_step
 AT_BOUND = 1e-12  # distance from a bound, relative to the width of the box, that is rounding
 SHARED_ROWS_PART = 0.5  # of the cache, for rows that the solves after the first have in common
 MOST_ATTEMPTS = 8  # at the tolerance of a breakpoint
@@ -167,8 +169,7 @@ class GapFollower:
         """Cover [low, high]. KeyboardInterrupt only when there is nothing to keep."""
         try:
             middle = math.exp(0.5 * (math.log(low) + math.log(high)))
-            zeros = np.zeros(self.n)
-            first = self.solved(min(max(middle, low), high), zeros, zeros)
+            first = self.first(min(max(middle, low), high))
             self.points.append(first)
             self.share_rows()
             self.march(first, high)
@@ -182,6 +183,18 @@ class GapFollower:
         if not self.points:
             raise KeyboardInterrupt
         self.tally.seconds["total"] = time.perf_counter() - self.begin
+
+    def first(self, cost: float) -> Breakpoint:
+        settings = self.limited(self.tolerance)
+        guessed = guess(self.X, self.kernel, self.loss, cost, self.has_bias, settings)
+        if guessed is None:
+            return self.solved(cost, np.zeros(self.n), np.zeros(self.n))
+        beta, evaluations = guessed
+        rows = np.flatnonzero(beta)
+        self.tally.kernel_evaluations += evaluations
+        self.tally.moved_rows += rows.size
+        self.tally.verification_evaluations += rows.size * self.n
+        return self.solved(cost, beta, self.sums(rows, beta[rows]))
 
     def share_rows(self) -> None:
         """Rows that move at one breakpoint often move at the next: those to come keep them."""

@@ -12,6 +12,7 @@ from kfu.errors import DataError, SettingsError
 from kfu.io import read_dataset
 from kfu.kernels import KernelSpec
 from kfu.machines import train
+from kfu.paths import gap_start
 from kfu.paths.gap_path import follow_gap
 from kfu.paths.sloped_loss import SlopedLoss
 from kfu.solvers import SolverSettings
@@ -370,6 +371,36 @@ def test_sparse_rows_of_real_data():
     squares = (dense**2).sum(axis=1)
     K = np.exp(-GAMMA / 10 * (squares[:, None] + squares - 2 * dense @ dense.T))
     check_svc(path, dense, data.y, np.ones(len(data.y)), K=K)
+
+
+# ---- the first start of many rows ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_start_from_a_sample_ends_where_others_do(monkeypatch, bias):
+    X, y = blobs(n=400, seed=23)
+    weights = np.random.default_rng(23).choice([0.0, 1.0, 2.0], 400)
+    options = {"sample_weight": weights, "bias": bias, "gap": 1e-3}
+    plain = follow_gap(X, y, RBF, **options)
+    monkeypatch.setattr(gap_start, "LEAST_ROWS", 100)
+    path = follow_gap(X, y, RBF, **options)
+    check_svc(path, X, y, weights, has_bias=bias)
+    assert path.tally.moved_rows != plain.tally.moved_rows  # it was taken
+    low, high = path.at(1.0).info, plain.at(1.0).info
+    assert low["objective"] <= high["objective"] + high["duality_gap"] + 1e-9
+    assert high["objective"] <= low["objective"] + low["duality_gap"] + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 15), st.integers(0, 10**6))
+def test_carried_over_is_feasible(n, seed):
+    rng = np.random.default_rng(seed)
+    loss = SlopedLoss.hinge(rng.choice([-1.0, 1.0], n), rng.choice([0.0, 1.0, 2.5], n))
+    outputs = rng.integers(-2, 3, n).astype(float)
+    beta = gap_start.carried_over(loss, 3.0, outputs + loss.best_bias(outputs), True)
+    lower, upper = loss.box(3.0)
+    assert abs(beta.sum()) <= 1e-12
+    assert np.all((beta >= lower) & (beta <= upper))
 
 
 # ---- the loss ------------------------------------------------------------------------------------
