@@ -44,6 +44,11 @@ def label_column(value: Any) -> int | str:
     return value - 1 if isinstance(value, int) and value > 0 else value
 
 
+def positive_classes(value: Any) -> str | tuple[str, ...]:
+    """A label or a list of labels."""
+    return tuple(text(item) for item in value) if isinstance(value, list) else text(value)
+
+
 DATA_KEYS: dict[str, Key] = {
     "train": Key(text, "the file of the training rows"),
     "test": Key(text, "the file of the test rows"),
@@ -51,7 +56,7 @@ DATA_KEYS: dict[str, Key] = {
     "n_train": Key(positive_count, "how many training rows a toy has"),
     "n_test": Key(positive_count, "how many test rows a toy has"),
     "source": Key(text, "where the files can be had"),
-    "positive": Key(text, "the class that stands against all others"),
+    "positive": Key(positive_classes, "the class, or list of classes, against all others"),
     "format": Key(choice("format", ["auto", *FORMATS, *ALIASES]), "the format of the files"),
     "zero_based": Key(flag, "whether feature numbers of libsvm text start at 0"),
     "label_column": Key(label_column, "the column of a table that holds the label"),
@@ -73,7 +78,7 @@ class DataPlan:
     n_train: int | None = None
     n_test: int | None = None
     source: str = ""
-    positive: str | None = None
+    positive: str | tuple[str, ...] | None = None
     format: str = "auto"
     zero_based: bool | None = None
     label_column: int | str | None = None
@@ -185,14 +190,16 @@ def like(data: Dataset, other: Dataset) -> Dataset:
     return replace(data, X=X)
 
 
-def one_against_rest(data: Dataset, label: str) -> Dataset:
-    """Labels +1 for the class `label`, -1 for every other."""
+def one_against_rest(data: Dataset, label: str | tuple[str, ...]) -> Dataset:
+    """Labels +1 for the class `label`, or classes, -1 for every other."""
     assert data.y is not None
-    hit = np.array([format_label(value) == label for value in data.y])
+    wanted = {label} if isinstance(label, str) else set(label)
+    hit = np.array([format_label(value) in wanted for value in data.y])
     if not hit.any() or hit.all():
         found = ", ".join(sorted({format_label(value) for value in data.y})[:10])
         raise SettingsError(
-            f"data.positive: '{label}' is {'every' if hit.all() else 'no'} row of "
+            f"data.positive: '{', '.join(sorted(wanted))}' is "
+            f"{'every' if hit.all() else 'no'} row of "
             f"{data.source}; its classes are {found}"
         )
     return replace(data, y=np.where(hit, 1.0, -1.0))

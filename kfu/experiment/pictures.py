@@ -10,6 +10,7 @@ from typing import Any
 
 from kfu.experiment.expect import Summary, Verdict
 from kfu.experiment.runner import ExperimentResult
+from kfu.experiment.steps import STEPS
 from kfu.io.atomic import atomic_output
 
 INK, EXPECTED, POINT = "#0072B2", "#D55E00", "#56B4E9"
@@ -32,11 +33,21 @@ def save(picture: Any, file: Path) -> Path:
 
 def chosen_figures(result: ExperimentResult) -> list[str]:
     """What is worth drawing: the expected figures, else the rates of the predict steps."""
+    names = dict.fromkeys(name for group in result.figures for name in group)
+    shared = [name for name in names if panel_of(result, name) != name]
     expected = dict.fromkeys(verdict.expectation.figure for verdict in result.verdicts)
     if expected:
-        return list(expected)
-    names = dict.fromkeys(name for group in result.figures for name in group)
-    return [name for name in names if name.endswith(".error")]
+        return list(dict.fromkeys([*shared, *expected]))
+    return [name for name in names if name.endswith(".error") or name in shared]
+
+
+def panel_of(result: ExperimentResult, name: str) -> str:
+    """The panel a figure is drawn in: its own, or that of the step that draws it with others."""
+    label, _, rest = name.partition(".")
+    for step in result.plan.steps:
+        if step.label == label and rest in STEPS[step.name].together:
+            return label
+    return name
 
 
 def draw_figures(result: ExperimentResult, folder: Path) -> Path | None:
@@ -49,14 +60,20 @@ def draw_figures(result: ExperimentResult, folder: Path) -> Path | None:
     )
     if make is None or not names or is_single:
         return None
-    picture = make(figsize=(6.4, 2.2 + 2.2 * len(names)), layout="constrained")
-    for k, name in enumerate(names):
-        axes = picture.add_subplot(len(names), 1, k + 1)
-        if curve_key(result) is not None:
-            draw_curve(axes, result, name)
-        else:
-            draw_bars(axes, result, name)
-        axes.set_ylabel(name)
+    panels: dict[str, list[str]] = {}
+    for name in names:
+        # Bars have the variants beside each other: a panel for each figure.
+        panel = panel_of(result, name) if curve_key(result) is not None else name
+        panels.setdefault(panel, []).append(name)
+    picture = make(figsize=(6.4, 2.2 + 2.2 * len(panels)), layout="constrained")
+    for k, (panel, drawn) in enumerate(panels.items()):
+        axes = picture.add_subplot(len(panels), 1, k + 1)
+        for name in drawn:
+            if curve_key(result) is not None:
+                draw_curve(axes, result, name, "" if len(drawn) == 1 else name.partition(".")[2])
+            else:
+                draw_bars(axes, result, name)
+        axes.set_ylabel(panel)
         axes.grid(alpha=0.3)
     picture.suptitle(result.plan.name)
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,8 +88,9 @@ def curve_key(result: ExperimentResult) -> str | None:
     return None
 
 
-def draw_curve(axes: Any, result: ExperimentResult, name: str) -> None:
-    """The figure (mean and spread) over the varied option, a line for each other combination."""
+def draw_curve(axes: Any, result: ExperimentResult, name: str, title: str = "") -> None:
+    """The figure (mean and spread) over the varied option, a line for each other combination.
+    `title` tells it from others in the same axes."""
     key = curve_key(result)
     assert key is not None
     lines: dict[str, list[tuple[float, Summary]]] = {}
@@ -88,13 +106,13 @@ def draw_curve(axes: Any, result: ExperimentResult, name: str) -> None:
             yerr=[summary.sd or 0.0 for _, summary in points],
             marker="o",
             capsize=3,
-            label=rest or None,
+            label=", ".join(part for part in (title, rest) if part) or None,
         )
     values = [float(value) for value in result.plan.vary[key]]
     if min(values) > 0 and max(values) >= 20 * min(values):
         axes.set_xscale("log")
     axes.set_xlabel(key)
-    if any(lines):
+    if any(lines) or title:
         axes.legend(fontsize=8)
     for verdict in verdicts_of(result, name):
         if key in verdict.variant:

@@ -73,7 +73,7 @@ class Step:
 
     `after`: one of these steps has to come before it. `check(options, before)` tells what is wrong
     with options that are right one by one; `names(options, before)` are figures that depend on the
-    steps before.
+    steps before. `together` are figures that are drawn in one panel.
     """
 
     run: Callable[[Options, State], dict[str, float]]
@@ -82,3 +82,4 @@ class Step:
     after: tuple[str, ...] = ()
     check: Callable[[Options, Sequence[StepPlan]], Problems] = no_problems
     names: Callable[[Options, Sequence[StepPlan]], Sequence[str]] = lambda options, before: ()
+    together: tuple[str, ...] = ()

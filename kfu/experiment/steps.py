@@ -18,6 +18,7 @@ from typing import Any
 from kfu.experiment.agreement_step import AGREEMENT
 from kfu.experiment.compare_step import COMPARE
 from kfu.experiment.cross_validate_step import CROSS_VALIDATE
+from kfu.experiment.leave_one_out_step import LEAVE_ONE_OUT
 from kfu.experiment.path_step import PATH_SELECTION
 from kfu.experiment.predict_step import PREDICT
 from kfu.experiment.roc_step import ROC
@@ -33,6 +34,7 @@ STEPS: dict[str, Step] = {
     "path_selection": PATH_SELECTION,
     "predict": PREDICT,
     "cross_validate": CROSS_VALIDATE,
+    "leave_one_out": LEAVE_ONE_OUT,
     "agreement": AGREEMENT,
     "roc": ROC,
     "compare": COMPARE,
