@@ -15,9 +15,9 @@ import click
 
 from kfu.cli import console, inputs, options, path_options
 from kfu.cli.file_kind import kind_of
-from kfu.cli.main import EXIT_INTERRUPTED, EXIT_NOT_CONVERGED
 from kfu.cli.path_options import RIDGE_MACHINES
-from kfu.cli.path_output import PathDisplay, path_report, print_summary
+from kfu.cli.path_output import PathDisplay
+from kfu.cli.path_results import PATH_SUFFIX, conclude, write_stdout
 from kfu.cli.path_setup import (
     follow_options,
     read_rows,
@@ -32,13 +32,10 @@ from kfu.errors import SettingsError
 from kfu.paths.following import follow_path
 from kfu.paths.loading import path_of
 from kfu.paths.path import RegularisationPath
-from kfu.paths.path_file import PART_SUFFIX, PathFile, path_lines, read_path_file
+from kfu.paths.path_file import PART_SUFFIX, PathFile, read_path_file
 from kfu.paths.registry import definition_of
 from kfu.paths.resuming import resume_path
-from kfu.paths.selection import Choice, ValidationCurves, choose
-from kfu.report import write_json
 
-PATH_SUFFIX = ".jsonl"
 # Options that a path file answers itself.
 OF_A_RUN = {
     "machine": "-m",
@@ -240,23 +237,34 @@ def resumed(
         earlier = path_of(file, train=data or opts["train"], threads=opts["threads"])
     if data is not None:
         check_same_run(file, opts)
-    if earlier.is_finished and file.is_finished:
+    read_at = time.perf_counter()
+    if earlier.is_finished:
         if left != output:
             os.replace(left, output)
         console.warn(f"{output}: the path is complete; there is nothing to resume")
-        return conclude(earlier, None, output, output, report, opts, begin, {})
+        found = earlier
+    else:
+        found = taken_up(earlier, file, output, opts)
+    seconds = {"read": read_at - begin, "path": time.perf_counter() - read_at}
+    curves = None
+    if splits_wanted(opts):
+        rows = rows_of_loaded(found)
+        curves = split_curves(found.definition, rows, found.span, follow_options(opts), opts)
+    return conclude(found, curves, output, output, report, opts, begin, seconds)
+
+
+def taken_up(
+    earlier: RegularisationPath, file: PathFile, output: str, opts: dict[str, Any]
+) -> RegularisationPath:
+    """Follow the rest of a path, with the same validation rows."""
     watched = None
-    if file.header.get("validation"):
-        opts = {**opts, "validate": opts["validate"] or earlier.valid_file}
-    if opts["validate"]:
-        watched = read_validation(earlier.definition, rows_of_loaded(earlier), opts)
-    read_at = time.perf_counter()
+    if earlier.n_valid or opts["validate"]:
+        given = {**opts, "validate": opts["validate"] or earlier.valid_file}
+        watched = read_validation(earlier.definition, rows_of_loaded(earlier), given)
     with interrupt_on_terminate(), PathDisplay("path", earlier.definition) as progress:
-        found = resume_path(
+        return resume_path(
             earlier, file, output, follow_options(opts), watched=watched, progress=progress
         )
-    seconds = {"read": read_at - begin, "path": time.perf_counter() - read_at}
-    return conclude(found, None, output, output, report, opts, begin, seconds)
 
 
 def check_same_run(file: PathFile, opts: dict[str, Any]) -> None:
@@ -280,104 +288,3 @@ def check_same_run(file: PathFile, opts: dict[str, Any]) -> None:
                 f"--resume: {file.name} is a path of {name} {found}, and this command says "
                 f"{wanted}; give the command that wrote it, or remove the file"
             )
-
-
-# ---- what is made of a path -----------------------------------------------------------------
-
-
-def conclude(
-    found: RegularisationPath,
-    curves: ValidationCurves | None,
-    data: str,
-    output: str | None,
-    report: str | None,
-    opts: dict[str, Any],
-    begin: float,
-    seconds: dict[str, float],
-) -> int:
-    """Choose, extract, draw, report; returns the exit code."""
-    choice = choice_of(found, curves, opts)
-    content = path_report(found, curves, choice)
-    model = write_model(found, choice, data, opts)
-    if model is not None:
-        content["model"] = model
-    for name in ("plot", "html"):
-        if opts[name] is not None:
-            draw(name, found, opts[name], curves, choice)
-    content["seconds"] = {**seconds, "total": time.perf_counter() - begin}
-    if report is not None:
-        write_json(report, content)
-    if report != "-" and not console.is_quiet():
-        print_summary(content, output, to_stderr=output == "-")
-    return exit_code(found, output or data)
-
-
-def choice_of(
-    found: RegularisationPath, curves: ValidationCurves | None, opts: dict[str, Any]
-) -> Choice | None:
-    """λ by --select; without it what would be chosen by the least error, for the summary."""
-    rule = path_options.RULE_WORDS[opts["select"] or "min"]
-    if curves is not None:
-        return curves.choose(rule)
-    if found.n_valid and len(found) > 1 and (opts["select"] or not found.is_from_file):
-        return choose(found.validation_curve(), rule, n_valid=found.n_valid)
-    if opts["select"] is not None:
-        raise SettingsError("--select needs validation errors along the path: --validate FILE")
-    return None
-
-
-def write_model(
-    found: RegularisationPath, choice: Choice | None, data: str, opts: dict[str, Any]
-) -> dict[str, Any] | None:
-    """Extract the model of --at or --select; what the report says of it."""
-    if opts["at"] is None and opts["select"] is None:
-        return None
-    if opts["at"] is not None:
-        model = found.at(opts["at"])
-    else:
-        assert choice is not None
-        value = choice.lam
-        if not found.low <= value <= found.high:  # the folds know of more than the path
-            value = min(max(value, found.low), found.high)
-        model = found.at(**{{"lambda": "lam"}.get(found.parameter, found.parameter): value})
-    place = opts["model"] or default_model_path(data.removesuffix(PATH_SUFFIX))
-    model.save(place)
-    kept = ("cost", "lambda", "epsilon", "nu")
-    facts = {name: model.settings[name] for name in kept if name in model.settings}
-    return {"file": place, **facts, "n_sv": model.n_sv, **model.info}
-
-
-def draw(
-    kind: str,
-    found: RegularisationPath,
-    file: str,
-    curves: ValidationCurves | None,
-    choice: Choice | None,
-) -> None:
-    if kind == "plot":
-        from kfu.paths import picture
-
-        picture.draw(found, file, folds=curves, choice=choice)
-    else:
-        from kfu.paths import page
-
-        page.write(found, file, folds=curves, choice=choice)
-
-
-def write_stdout(found: RegularisationPath) -> None:
-    for line in path_lines(found.header(), found.records()):
-        click.echo(line, nl=False)
-
-
-def exit_code(found: RegularisationPath, place: str) -> int:
-    if found.is_finished:
-        return 0
-    last = float(found.definition.value_of(float(found.track.t[-1])))
-    where = f"at {found.parameter} = {last:.6g}, after {found.n_steps} steps"
-    again = "" if place == "-" else f"; 'kfu path {place} --resume' goes on"
-    if found.status == "interrupted":
-        console.warn(f"interrupted {where}{again}")
-        return EXIT_INTERRUPTED
-    limit = "stopped at --max-steps" if found.status == "max_steps" else f"stopped ({found.status})"
-    console.warn(f"{limit} {where}{again}")
-    return EXIT_NOT_CONVERGED

@@ -194,7 +194,8 @@ class RegularisationPath:
         # 1/C and back may miss an end by a rounding error.
         inside = min(max(t, ends[0]), ends[1])
         if abs(inside - t) > 4 * np.finfo(float).eps * abs(t):
-            found = self.definition.beyond(self.task, self, t)
+            # C = ∞ is as far below as a number can be.
+            found = self.definition.beyond(self.task, self, max(t, np.finfo(float).tiny))
             if found is None:
                 raise SettingsError(self._range_message(t))
             return *found, {}

@@ -156,6 +156,28 @@ def test_validation_rows_with_other_features(kfu, tmp_path):
     assert json.loads(Path("p.json").read_text())["error"] == pytest.approx(last["valid_error"])
 
 
+def test_the_hard_margin_is_at_infinity(kfu, tmp_path):
+    X, y = two_classes(40, shift=6.0)
+    Path("far.svm").write_text(libsvm_text(X, y))
+    assert kfu("path", "far.svm", "-k", "linear", "-q").exit_code == 0
+    assert kfu("train", "far.svm", "-k", "linear", "-c", "inf", "-e", 1e-9, "-q").exit_code == 0
+    expected = decisions(kfu, "far.kfu", "far.svm")
+    found = decisions(kfu, "far.jsonl", "far.svm", "--at", "inf")
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert kfu("path", "far.jsonl", "--at", "inf", "--model", "hard.kfu").exit_code == 0
+
+
+def test_a_path_file_is_chosen_from_and_drawn(kfu, toy, toy_test):
+    assert kfu("path", toy, "--validate", toy_test, "-q").exit_code == 0
+    given = ("path", "toy.jsonl", "--select", "1se", "--model", "m.kfu", "--html", "p.html")
+    result = kfu(*given, "--report", "r.json")
+    assert result.exit_code == 0, result.stderr
+    choice = json.loads(Path("r.json").read_text())["choice"]
+    errors = [step["valid_error"] for step in lines_of(Path("toy.jsonl"))[1:-1]]
+    assert choice["minimum"] == pytest.approx(min(errors))
+    assert Path("p.html").exists()
+
+
 # ---- stopping and going on ------------------------------------------------------------------
 
 
@@ -174,6 +196,8 @@ def test_the_limit_of_steps_is_said_and_resumed(kfu, toy, tmp_path):
     again = kfu("path", "p.jsonl", "--resume")
     assert again.exit_code == 0
     assert "nothing to resume" in again.stderr
+    with_folds = kfu(*given, "--resume", "--folds", 3, "--select", "min", "--model", "m.kfu")
+    assert with_folds.exit_code == 0, with_folds.stderr
     other = kfu("path", toy, "-g", 0.7, "-o", "p.jsonl", "--resume")
     assert other.exit_code == 2
     assert "a path of gamma 0.5, and this command says 0.7" in other.stderr
