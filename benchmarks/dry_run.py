@@ -1,8 +1,8 @@
 """What ``kfu train --dry-run`` predicts, beside what the same training then takes.
 
 ``python -m benchmarks.dry_run [--cases full-2000,linear] [--processor]`` makes data, runs the
-forecast and the training of each case in processes of their own and prints the ratios of seconds and
-of peak memory. On a machine that does other work as well, both the pilots and the training are
+forecast and the training of each case in processes of their own and prints the ratios of seconds
+and of peak memory. On a machine that does other work as well, the pilots and the training are
 disturbed; `--processor` then takes one thread and counts its processor time in both. Appends JSON
 lines to benchmarks/results/dry_run.jsonl.
 """

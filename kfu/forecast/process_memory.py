@@ -31,10 +31,10 @@ def peak_bytes() -> float:
 def seconds_per_byte(largest: float) -> float:
     """What the system takes to hand out a byte of memory that is touched for the first time.
 
-    Measured on 64 MiB (or `largest`, if that is less) and so, to be true, before the process has
-    used and returned as much. Pilots that are run again use memory that is there already.
+    Measured on 64 MiB (on `largest`, if that is less, but on 8 at least) and so, to be true, before
+    the process has used and returned as much. Pilots that are run again use memory that is there.
     """
-    size = int(min(largest, SAMPLE_BYTES)) // 8 + 1
+    size = int(min(max(largest, SAMPLE_BYTES / 8), SAMPLE_BYTES)) // 8
     begin = time.perf_counter()
     sample = np.empty(size)
     sample[:: PAGE_BYTES // 8] = 1.0
