@@ -72,6 +72,7 @@ class Number(click.ParamType):
 POSITIVE = Number(0, strict=True)
 COST = Number(0, strict=True, infinite=True)
 NON_NEGATIVE = Number(0)
+PATH_VALUE = Number(0, infinite=True)
 COUNT = Number(0, integer=True)
 POSITIVE_COUNT = Number(1, integer=True)
 

@@ -9,9 +9,9 @@ import click
 
 from kfu.cli.options import grouped
 from kfu.cli.parameters import (
-    COST,
     COUNT,
     NON_NEGATIVE,
+    PATH_VALUE,
     POSITIVE,
     POSITIVE_COUNT,
     Name,
@@ -175,7 +175,7 @@ validation_options = grouped(
 model_options = grouped(
     click.option(
         "--at",
-        type=COST,
+        type=PATH_VALUE,
         default=None,
         metavar="C",
         help="Write the exact model at this C (of a path in epsilon or nu, and of rls and rlsc: at "

@@ -31,7 +31,7 @@ import numpy as np
 from kfu.cli import console, inputs, options
 from kfu.cli.file_kind import load_any_model
 from kfu.cli.outputs_kept import Keeper, has_binary_machines
-from kfu.cli.parameters import COST, POSITIVE_COUNT, Name
+from kfu.cli.parameters import PATH_VALUE, POSITIVE_COUNT, Name
 from kfu.data import Dataset, format_label
 from kfu.errors import ModelError, SettingsError
 from kfu.io import iter_blocks
@@ -82,7 +82,7 @@ Examples:
 )
 @click.option(
     "--at",
-    type=COST,
+    type=PATH_VALUE,
     default=None,
     metavar="C",
     help="MODEL is a path file: predict with its exact model at this C (of a path in epsilon or "

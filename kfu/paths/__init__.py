@@ -14,15 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kfu.paths.following import svm_path
+    from kfu.paths.gap_path import follow_gap
     from kfu.paths.loading import load_path
     from kfu.paths.path import RegularisationPath
+    from kfu.paths.rls import rls_path
 
-__all__ = ["RegularisationPath", "load_path", "svm_path"]
+__all__ = ["RegularisationPath", "follow_gap", "load_path", "rls_path", "svm_path"]
 
 # Imported when first used: who only reads the file of a path needs no engine.
 _EXPORTS = {
     "RegularisationPath": "kfu.paths.path",
+    "follow_gap": "kfu.paths.gap_path",
     "load_path": "kfu.paths.loading",
+    "rls_path": "kfu.paths.rls",
     "svm_path": "kfu.paths.following",
 }
 

@@ -74,6 +74,8 @@ def svm_path(
 
     Returns a RegularisationPath; its `at(C)` is the model at C.
     """
+    if machine in ("rls", "rlsc"):
+        raise SettingsError(f"the path of {machine} is a closed form: call kfu.paths.rls_path")
     definition = definition_of(machine, parameter)
     if isinstance(kernel, KernelSpec):
         spec = kernel

@@ -97,6 +97,46 @@ def test_rows_are_found_named_or_embedded(kfu, toy, toy_test, tmp_path):
     assert "not the rows that toy.jsonl is a path of" in wrong.stderr
 
 
+def test_rows_of_every_kind_are_read_again(kfu, kfu_process, tmp_path):
+    """Tables with a label column, text labels, arrays, kernel values, stdin."""
+    X, y = two_classes(40)
+    K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(-1))
+    names = np.where(y > 0, "yes", "no")
+    Path("table.csv").write_text(
+        "".join(
+            f"{','.join(map(repr, row.tolist()))},{name}\n"
+            for row, name in zip(X, names, strict=True)
+        )
+    )
+    np.savez("rows.npz", X=X, y=y)
+    kernel_rows = (
+        f"{label} 0:{i + 1} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row.tolist()))
+        for i, (row, label) in enumerate(zip(K, y, strict=True))
+    )
+    Path("values.svm").write_text("\n".join(kernel_rows) + "\n")
+    last = ("--label-column", -1)
+    found = []
+    for data, path_options, read in (
+        ("table.csv", ("-g", 0.5, *last), last),
+        ("rows.npz", ("-g", 0.5), ()),
+        ("values.svm", ("-k", "precomputed"), ()),
+    ):
+        assert kfu("path", data, *path_options, "-o", "p.jsonl", "-q").exit_code == 0
+        found.append(decisions(kfu, "p.jsonl", data, "--at", 2, *read))
+    text = libsvm_text(X, y)
+    Path("text.svm").write_text(text)
+    given = ("path", "-", "-g", 0.5, "-o", "p.jsonl", "--embed", "-q")
+    assert kfu_process(*given, input=text).returncode == 0
+    np.testing.assert_allclose(found[0], found[1], atol=1e-9)
+    np.testing.assert_allclose(found[0], found[2], atol=1e-9)
+    np.testing.assert_allclose(
+        decisions(kfu, "p.jsonl", "text.svm", "--at", 2), found[0], atol=1e-4
+    )  # six digits
+    Path("two.svm").write_text("1 1:1\n-1 1:2\n")
+    assert kfu("path", "two.svm", "-q").exit_code == 0
+    assert decisions(kfu, "two.jsonl", "two.svm", "--at", 100) == pytest.approx([1.0, -1.0])
+
+
 def test_csv_holds_the_same(kfu, toy):
     assert kfu("path", toy, "-q").exit_code == 0
     assert kfu("path", "toy.jsonl", "-o", "toy.csv", "-q").exit_code == 0
