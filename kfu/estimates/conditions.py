@@ -64,14 +64,14 @@ def unit_margins(trained: Trained) -> str | None:
 def hard_margin(trained: Trained) -> str | None:
     """Slack is squared, C = ∞, or no box binds: the solution is that of a hard margin."""
     for machine in trained.binary:
-        if machine.spans.bounded.size:
+        if machine.categories[1].size:
             return "holds for hard margins (svc2, C = inf, or no support vector at its bound)"
     return None
 
 
 def unbounded_vectors(trained: Trained) -> str | None:
     for machine in trained.binary:
-        if machine.has_bias and machine.support.size and machine.spans.unbounded.size == 0:
+        if machine.has_bias and machine.support.size and machine.categories[0].size == 0:
             return "no support vector is unbounded: the bias is not determined by the margins"
     return None
 
@@ -84,7 +84,7 @@ def stays_unbounded(trained: Trained) -> str | None:
         if not machine.has_bias:
             continue
         full = np.zeros(machine.rows.size, dtype=bool)
-        full[machine.spans.bounded] = True
+        full[machine.categories[1]] = True
         for sign in (1.0, -1.0):
             side = (machine.y == sign) & (machine.upper > 0)
             if np.count_nonzero(full[side]) >= np.count_nonzero(side) - 1:

@@ -28,7 +28,6 @@ from __future__ import annotations
 import numpy as np
 
 from kfu.calibration.span_matrix import SpanMatrix
-from kfu.calibration.span_outputs import categories
 from kfu.estimates.conditions import all_of, equal_costs, signs_decide, stays_unbounded
 from kfu.estimates.registry import LOO_ERROR, SVC, Entry, Found, Options
 from kfu.estimates.trained import BinaryMachine, Trained
@@ -50,9 +49,7 @@ def constrained_spans(machine: BinaryMachine) -> np.ndarray:
 class _Programmes:
     def __init__(self, machine: BinaryMachine) -> None:
         self.machine = machine
-        support = machine.support
-        free, bounded = categories(machine.alpha[support], machine.upper[support])
-        self.free, self.bounded = support[free], support[bounded]
+        self.free, self.bounded = machine.categories
         self.K = machine.block(self.free, self.free)
         self.K[np.diag_indices(self.free.size)] += machine.ridge[self.free]
 
@@ -173,9 +170,8 @@ def possible_errors(machine: BinaryMachine) -> np.ndarray:
 def work(trained: Trained) -> float:
     total = 0.0
     for machine in trained.binary:
-        support = machine.support
-        free, _ = categories(machine.alpha[support], machine.upper[support])
-        total += 1e-9 * support.size * free.size**2 * 20 + 1e-9 * support.size * machine.rows.size
+        size, free = machine.support.size, machine.categories[0].size
+        total += 1e-9 * size * (20 * free**2 + machine.rows.size)
     return total
 
 

@@ -148,8 +148,8 @@ def work(trained: Trained) -> float:
         return 0.0
     n, vectors = trained.task.n, int(np.count_nonzero(trained.model.coef))
     if trained.machine in ("svc", "svc2") and trained.task.bias != "regularised":
-        return vectors * n * 1e-6
-    return 30.0 * n * n * 1e-6
+        return 30.0 * vectors * n * 1e-6
+    return 300.0 * n * n * 1e-6
 
 
 EXACT = Entry(

@@ -72,7 +72,7 @@ class Entry:
     needs_test: bool = False
 
 
-MOST_WORK = 60.0
+MOST_WORK = 150.0
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,11 @@ def _found(trained: Trained, spans: list[Spans], notes: list[str] | None = None)
 
 
 def work(trained: Trained) -> float:
-    sizes = [np.count_nonzero(m.alpha > 0) for m in trained.binary]
-    return float(sum(1e-9 * size**3 for size in sizes))
+    total = 0.0
+    for machine in trained.binary:
+        free, bounded = (places.size for places in machine.categories)
+        total += 1e-9 * free**2 * (free + 2 * bounded)
+    return total
 
 
 SPAN = Entry(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from kfu.calibration.span_outputs import Spans, find_spans
+from kfu.calibration.span_outputs import Spans, categories, find_spans
 from kfu.kernels import KERNELS
 from kfu.machine_kinds import CLASSIFIER, REGRESSOR
 from kfu.machines.coded import CodedTraining
@@ -119,6 +119,12 @@ class BinaryMachine:
     @property
     def support(self) -> np.ndarray:
         return np.flatnonzero(self.alpha > 0)
+
+    @cached_property
+    def categories(self) -> tuple[np.ndarray, np.ndarray]:
+        """Places of the unbounded and of the bounded support vectors."""
+        free, bounded = categories(self.alpha[self.support], self.upper[self.support])
+        return self.support[free], self.support[bounded]
 
     @cached_property
     def spans(self) -> Spans:
