@@ -32,6 +32,7 @@ UNIT_KERNELS = ("rbf", "rbf-ard", "laplacian")  # K(x, x) = 1, which the steps a
 NOT_WITH_ENGINE = (
     *("scale", "weights_file", "start", "checkpoint", "probability", "decoding", "lam"),
     *("regularised_bias", "max_seconds", "max_iterations", "precision", "solver"),
+    *("method", "prune"),
 )
 
 engine = engine_option(
@@ -129,8 +130,8 @@ def check_machines(opts: dict[str, Any]) -> None:
         )
     if opts["multiclass"] in SINGLE_MACHINES:
         raise SettingsError(f"--multiclass {opts['multiclass']} is one problem; leave --engine out")
-    for name in ("checkpoint", "max_seconds", "max_iterations"):
-        if opts[name]:
+    for name in ("checkpoint", "max_seconds", "max_iterations", "approximation"):
+        if opts[name] not in (None, 0, 0.0, "none"):
             word = name.replace("_", "-")
             raise SettingsError(f"--{word} does not go with --engine; leave it out")
 

@@ -135,7 +135,8 @@ class FoldRunner:
         self.kernel = kernel.resolve(X)
         settings = options.pop("settings", None) or SolverSettings()
         self.options = options
-        self.closes_boxes = self.machine.name in CLOSES_BOXES and not _is_single(options)
+        is_whole = options.get("approximation", "none") == "none" and not _is_single(options)
+        self.closes_boxes = self.machine.name in CLOSES_BOXES and is_whole
         self.store: Any = None
         self.settings = settings
         if self.closes_boxes and options.get("bias") != "regularised":

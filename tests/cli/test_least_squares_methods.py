@@ -208,10 +208,29 @@ class TestLowRankHinge:
         assert words in result.stderr
         assert sorted(in_empty_folder.iterdir()) == before
 
-    def test_exact_leave_one_out_is_refused(self, kfu, toy):
-        result = kfu("cv", toy, "--approximation", "rectangle", "--centres", 10, "--by", "loo")
+    def test_cross_validation_and_probabilities(self, kfu, three_classes):
+        args = [three_classes, *RBF, "--approximation", "rectangle", "--centres", 12]
+        assert kfu("cv", *args, "-f", 3, "--report", "cv.json").exit_code == 0
+        with open("cv.json") as stream:
+            assert json.load(stream)["error"] < 0.2
+        _, model = trained(kfu, *args, "--probability")
+        assert model.calibration is not None
+
+    @pytest.mark.parametrize(
+        "args",
+        [["--approximation", "rectangle"], ["-m", "rlsc", "--method", "cg"],
+         ["-m", "rlsc", "--bias", "--prune", "0.1"]],
+    )  # fmt: skip
+    def test_not_with_an_engine(self, kfu, three_classes, args):
+        result = kfu("train", three_classes, *args, "--engine", "local")
         assert result.exit_code == 2
-        assert "--approximation" in result.stderr
+        assert "does not go with --engine" in result.stderr
+
+    def test_leave_one_out_trains_without_each_row(self, kfu, toy):
+        args = [toy, "--approximation", "rectangle", "--centres", 10, "--by", "loo"]
+        assert kfu("cv", *args, "--report", "cv.json").exit_code == 0
+        with open("cv.json") as stream:
+            assert json.load(stream)["error"] < 0.4
 
 
 class TestReport:
