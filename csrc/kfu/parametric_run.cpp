@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kRelative = 1e-13;    // slacks and bounds are met when this close, relatively
+constexpr double kRounding = 2e-16;    // of Σ|K β|: what a sum of products may be off
 constexpr double kSnap = 1e-9;         // of its box: a start this close to a bound is at it
 constexpr double kSameT = 1e-13;       // relative: breakpoints closer than this are one
 constexpr Index kMostCorrections = 8;  // in a row, until a start is exact
@@ -34,7 +35,10 @@ ParametricRun::ParametricRun(std::shared_ptr<KernelRows> rows, ParametricProblem
       fixed_(static_cast<std::size_t>(n_), 0),
       factor_(lapack, problem_.has_equality ? problem_.n_groups() : 0) {
   double sum = 0.0;
-  for (double d : rows_->diagonal()) sum += d;
+  for (double d : rows_->diagonal()) {
+    sum += d;
+    largest_value_ = std::max(largest_value_, d);
+  }
   border_ = problem_.has_equality ? (sum > 0.0 ? sum / static_cast<double>(n_) : 1.0) : 0.0;
   linear_.resize(beta_.size());
   lower_.resize(beta_.size());
@@ -45,7 +49,7 @@ ParametricRun::ParametricRun(std::shared_ptr<KernelRows> rows, ParametricProblem
   for (Index i = 0; i < n_ && status_ == PathStatus::running; ++i) {
     if (!is_free(place_[i])) continue;
     const bool is_below = place_[i] == Place::free_below;
-    place_[i] = is_below ? Place::kink : (kink_at(i) > 0.0 ? Place::kink : Place::lower);
+    place_[i] = is_below ? Place::kink : (has_kink() ? Place::kink : Place::lower);
     status_ = enter(i, is_below ? -1 : 1);
   }
   if (status_ == PathStatus::running) status_ = correct_until_exact();
@@ -71,7 +75,7 @@ void ParametricRun::find_places() {
     double width = upper_[i] - lower_[i];
     if (!(width < kInf)) width = std::max(1.0, std::fabs(beta_[i]));
     const double near = kSnap * width;
-    const bool has_kink = kink_at(i) > 0.0;
+    const bool has_kink = this->has_kink();
     if (beta_[i] <= lower_[i] + near) {
       place_[i] = has_kink && lower_[i] == 0.0 ? Place::kink : Place::lower;
       beta_[i] = lower_[i];
@@ -114,16 +118,18 @@ void ParametricRun::recompute() {
   else
     rows_->accumulate(items.data(), coef.data(), count, fresh.data());
   output_scale_ = 0.0;
-  double linear_scale = 0.0, beta_scale = 0.0;
+  double linear_scale = 0.0, beta_scale = 0.0, beta_sum = 0.0;
   for (Index i = 0; i < n_; ++i) {
     if (!problem_.ridge.empty()) fresh[i] += problem_.ridge[i] * beta_[i];
     output_scale_ = std::max(output_scale_, std::fabs(fresh[i]));
     linear_scale = std::max(linear_scale, std::fabs(linear_[i]));
     beta_scale = std::max(beta_scale, std::fabs(beta_[i]));
+    beta_sum += std::fabs(beta_[i]);
     fresh[i] += linear_[i];
   }
   F_.swap(fresh);
-  slack_tolerance_ = kRelative * (output_scale_ + linear_scale);
+  slack_tolerance_ =
+      std::max(kRelative * (output_scale_ + linear_scale), kRounding * largest_value_ * beta_sum);
   beta_tolerance_ = kRelative * beta_scale;
 }
 
@@ -290,6 +296,10 @@ double ParametricRun::output(Index k) const { return k < n_ ? F_[k] - linear_[k]
 void ParametricRun::record(bool is_new) {
   if (!settings_.records) return;
   if (is_new || breakpoints_.empty()) breakpoints_.emplace_back();
+  if (breakpoints_.size() == 1) {  // what happens at the start is part of the start
+    events_.clear();
+    first_places_ = place_;
+  }
   Breakpoint& b = breakpoints_.back();
   b.t = t_;
   b.theta[0] = theta_[0];

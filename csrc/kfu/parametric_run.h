@@ -22,6 +22,8 @@
 //  - Among events at the same s up to rounding, the steepest is taken (Harris' rule); after many
 //    steps of length zero the least index, which does not cycle; after many more the slacks of tied
 //    variables are given different tiny values until the next correction.
+//  - A variable that enters and leaves at the same t does so for rounding in its slope; it is left
+//    alone until t moves.
 //  - A group without free variables has an interval of θ. The end comes where the interval closes,
 //    or at once if the equality demands a change.
 //
@@ -135,6 +137,7 @@ class ParametricRun {
 
   PathStatus enter(Index i, int sign);
   void leave(Index at, bool high);
+  void leave_with_last(int g);
   Index blocking(Index i, int sign, const std::vector<double>& v, double* length);
   void insert_free(Index i, double pivot);
   void set_place(Index i, Place place);
@@ -149,6 +152,7 @@ class ParametricRun {
   double free_offset(Index i) const;
   double end_high(Index i) const;
   double end_low(Index i) const;
+  bool has_kink() const { return !kink_.empty(); }
   double kink_at(Index i) const { return kink_.empty() ? 0.0 : kink_[i]; }
   double rate(const std::vector<double>& rates, Index i) const {
     return rates.empty() ? 0.0 : rates[i];
@@ -161,7 +165,9 @@ class ParametricRun {
   void settle_theta();
   void record(bool is_new);
   double worst_violation() const;
-  void set_scales();
+  bool takes_least_index() const {
+    return zero_steps_ > 2 * (static_cast<Index>(free_.size()) + 25);
+  }
 
   std::shared_ptr<KernelRows> rows_;
   ParametricProblem problem_;
@@ -194,6 +200,8 @@ class ParametricRun {
   double theta_rate_[kMostGroups] = {0.0, 0.0};
   Index n_free_of_[kMostGroups] = {0, 0};
 
+  std::vector<Index> entered_here_, barred_;  // since t last moved
+  double largest_value_ = 0.0;                // of the diagonal
   double slack_tolerance_ = 0.0, beta_tolerance_ = 0.0, output_scale_ = 1.0;
   Index zero_steps_ = 0, steps_ = 0, corrections_ = 0, restarts_ = 0;
   Index until_correction_ = 0, correction_interval_ = 64;

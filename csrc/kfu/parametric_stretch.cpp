@@ -13,6 +13,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kDependent = 1e-13;   // pivots below this, relative to the diagonal, are zero
 constexpr double kIndefinite = -1e-7;  // and below this the kernel is not positive semidefinite
 constexpr double kFlat = 1e-11;        // rates below this, relative to the largest, are zero
+constexpr double kNoise = 2e-15;       // of Σ|K β̇|: rates below this may be rounding
 constexpr double kRefine = 1e-12;      // relative residual of a direction that is improved
 constexpr Index kParallel = 1 << 19;   // products from which a second thread pays
 constexpr Index kSlice = 512;          // columns one thread takes at a time, at least
@@ -36,7 +37,7 @@ double ParametricRun::end_high(Index i) const {
 }
 
 double ParametricRun::end_low(Index i) const {
-  return place_[i] == Place::free && kink_at(i) > 0.0 ? 0.0 : lower_[i];
+  return place_[i] == Place::free && has_kink() ? 0.0 : lower_[i];
 }
 
 // --- rates ---------------------------------------------------------------------------------------
@@ -220,9 +221,14 @@ ParametricRun::Event ParametricRun::next_event(double limit) {
   const Index m = static_cast<Index>(free_.size());
   double F_scale = 0.0, beta_scale = 0.0;
   for (Index i = 0; i < n_; ++i) F_scale = std::max(F_scale, std::fabs(F_rate_[i]));
-  for (Index k = 0; k < m; ++k) beta_scale = std::max(beta_scale, std::fabs(beta_rate_[k]));
-  const double flat_F = kFlat * F_scale, flat_beta = kFlat * beta_scale;
-  const bool least_index = zero_steps_ > 2 * (m + 25);
+  double moved = 0.0;
+  for (Index k = 0; k < m; ++k) {
+    beta_scale = std::max(beta_scale, std::fabs(beta_rate_[k]));
+    moved += std::fabs(beta_rate_[k]);
+  }
+  const double flat_F = std::max(kFlat * F_scale, kNoise * largest_value_ * moved);
+  const double flat_beta = kFlat * beta_scale;
+  const bool least_index = takes_least_index();
 
   // Calls see(slack, fall, tolerance, strength, item, action) for all that comes nearer.
   const auto look = [&](auto&& see) {
@@ -231,7 +237,7 @@ ParametricRun::Event ParametricRun::next_event(double limit) {
       const bool is_above = place_[i] == Place::free;
       const double r = beta_rate_[k];
       const double high_rate = is_above ? rate(upper_rate_, i) : 0.0;
-      const double low_rate = is_above && kink_at(i) > 0.0 ? 0.0 : rate(lower_rate_, i);
+      const double low_rate = is_above && has_kink() ? 0.0 : rate(lower_rate_, i);
       const double up = r - high_rate, down = low_rate - r;
       if (up > flat_beta)
         see(end_high(i) - beta_[i], up, beta_tolerance_, up / beta_scale, k, Action::leave_high);
@@ -241,6 +247,8 @@ ParametricRun::Event ParametricRun::next_event(double limit) {
     for (Index i = 0; i < n_; ++i) {
       const Place p = place_[i];
       if (is_free(p) || fixed_[i]) continue;
+      if (!barred_.empty() && std::find(barred_.begin(), barred_.end(), i) != barred_.end())
+        continue;
       const int g = problem_.has_equality ? problem_.group_of(i) : 0;
       if (problem_.has_equality && n_free_of_[g] == 0) continue;
       const double base = F_[i] - theta_[g], base_rate = F_rate_[i] - theta_rate_[g];
@@ -338,6 +346,8 @@ void ParametricRun::consider_empty_groups(double limit, Event& event) {
 void ParametricRun::move(double length) {
   const double before = t_;
   if (length > 0.0) {
+    entered_here_.clear();
+    barred_.clear();
     for (Index k = 0; k < length_; ++k) F_[k] += length * F_rate_[k];
     for (std::size_t k = 0; k < free_.size(); ++k) beta_[free_[k]] += length * beta_rate_[k];
     if (t_direction_ != 0) t_ += t_direction_ * length;
@@ -382,7 +392,7 @@ void ParametricRun::count_signs(double before_t, double length) {
     const double q = output(k) - th;
     const int label = set == 0 ? settings_.labels[k] : settings_.watched_labels[k - n_];
     if (label == 0) continue;
-    const signed char is_wrong = (q >= 0.0 ? 1 : -1) != label;
+    const signed char is_wrong = (q > 0.0 ? 1 : -1) != label;  // as prediction has it
     if (is_wrong == wrong_[k]) continue;
     const int change = is_wrong - wrong_[k];
     wrong_[k] = is_wrong;
@@ -398,7 +408,9 @@ void ParametricRun::count_signs(double before_t, double length) {
 
 PathStatus ParametricRun::stretch(double limit, double* length) {
   *length = 0.0;
+  const std::size_t seen = events_.size();
   if (!direction()) return PathStatus::infeasible;
+  if (events_.size() != seen) record(false);  // a group's first variable: still at this t
   const Event event = next_event(limit);
   move(event.length);
   *length = event.length;
@@ -410,9 +422,16 @@ PathStatus ParametricRun::apply(const Event& event) {
     case Action::none:
       return PathStatus::running;
     case Action::leave_high:
-    case Action::leave_low:
+    case Action::leave_low: {
+      const Index i = free_[event.item];
+      const int g = group(i);
+      // One that comes and goes at the same t does so for rounding in its slope: not again here.
+      if (std::find(entered_here_.begin(), entered_here_.end(), i) != entered_here_.end())
+        barred_.push_back(i);
       leave(event.item, event.action == Action::leave_high);
+      if (g >= 0 && n_free_of_[g] == 1) leave_with_last(g);
       return PathStatus::running;
+    }
     default:
       break;
   }
@@ -440,8 +459,7 @@ void ParametricRun::insert_free(Index i, double pivot) {
 void ParametricRun::leave(Index at, bool high) {
   const Index i = free_[at];
   const double end = high ? end_high(i) : end_low(i);
-  const bool is_kink =
-      kink_at(i) > 0.0 && (place_[i] == Place::free_below ? high : !high) && end == 0.0;
+  const bool is_kink = has_kink() && (place_[i] == Place::free_below ? high : !high) && end == 0.0;
   factor_.remove(at);
   free_.erase(free_.begin() + at);
   free_rows_.erase(free_rows_.begin() + at);
@@ -451,6 +469,19 @@ void ParametricRun::leave(Index at, bool high) {
   set_place(i, is_kink ? Place::kink : (high ? Place::upper : Place::lower));
   const bool moves = high ? rate(upper_rate_, i) != 0.0 : rate(lower_rate_, i) != 0.0;
   if (moves && !is_kink) rates_changed();
+}
+
+// The last free variable of a group whose total stays cannot move. If it is at an end of its piece,
+// as where two variables met their bounds together, it is no more free than the other: θ then has
+// an interval.
+void ParametricRun::leave_with_last(int g) {
+  if (total_rate_[g] - pull_total_[g] != 0.0) return;
+  for (std::size_t k = 0; k < free_.size(); ++k) {
+    const Index i = free_[k];
+    if (group(i) != g) continue;
+    if (end_high(i) - beta_[i] <= 10.0 * beta_tolerance_) return leave(static_cast<Index>(k), true);
+    if (beta_[i] - end_low(i) <= 10.0 * beta_tolerance_) return leave(static_cast<Index>(k), false);
+  }
 }
 
 // The first of the free variables (their place in the list; −1: variable i itself) to meet an end
@@ -465,16 +496,20 @@ Index ParametricRun::blocking(Index i, int sign, const std::vector<double>& v, d
     const Index f = free_[k];
     return std::max(0.0, r > 0.0 ? end_high(f) - beta_[f] : beta_[f] - end_low(f)) / std::fabs(r);
   };
+  const bool least_index = takes_least_index();
   double reach = own;
   for (std::size_t k = 0; k < v.size(); ++k)
-    reach = std::min(reach, room(k) + beta_tolerance_ / largest);
+    reach = std::min(reach, room(k) + (least_index ? 0.0 : beta_tolerance_ / largest));
   Index best = -1;
   double strength = own <= reach ? 1.0 : 0.0;
+  Index variable = own <= reach ? i : n_;
   *length = own;
   for (std::size_t k = 0; k < v.size(); ++k) {
     const double s = room(k);
-    if (s <= reach && std::fabs(v[k]) > strength) {
+    if (s > reach) continue;
+    if (least_index ? free_[k] < variable : std::fabs(v[k]) > strength) {
       strength = std::fabs(v[k]);
+      variable = free_[k];
       best = static_cast<Index>(k);
       *length = s;
     }
@@ -484,10 +519,10 @@ Index ParametricRun::blocking(Index i, int sign, const std::vector<double>& v, d
 
 PathStatus ParametricRun::enter(Index i, int sign) {
   const Place from = place_[i];
-  const bool has_kink = kink_at(i) > 0.0;
+  const bool kinked = has_kink();
   if (from == Place::kink)
     place_[i] = sign > 0 ? Place::free : Place::free_below;
-  else if (has_kink && (from == Place::lower ? lower_[i] < 0.0 : upper_[i] <= 0.0))
+  else if (kinked && (from == Place::lower ? lower_[i] < 0.0 : upper_[i] <= 0.0))
     place_[i] = Place::free_below;
   else
     place_[i] = Place::free;
@@ -508,6 +543,7 @@ PathStatus ParametricRun::enter(Index i, int sign) {
     if (pivot > kDependent * scale) {
       insert_free(i, pivot);
       set_place(i, place_[i]);
+      entered_here_.push_back(i);
       break;
     }
     if (pivot < kIndefinite * scale) {
@@ -541,7 +577,7 @@ PathStatus ParametricRun::enter(Index i, int sign) {
                       length_);
     }
     if (block < 0) {
-      const bool ends_at_kink = has_kink && (place_[i] == Place::free ? sign < 0 : sign > 0);
+      const bool ends_at_kink = kinked && (place_[i] == Place::free ? sign < 0 : sign > 0);
       beta_[i] = sign > 0 ? end_high(i) : end_low(i);
       set_place(i, ends_at_kink ? Place::kink : (sign > 0 ? Place::upper : Place::lower));
       if (!lower_rate_.empty() || !upper_rate_.empty()) rates_changed();

@@ -91,9 +91,17 @@ class PathDefinition(abc.ABC):
         """
 
     @abc.abstractmethod
-    def objective(self, task: TrainingTask, minimised: np.ndarray, t: np.ndarray) -> np.ndarray:
+    def objective(
+        self, task: TrainingTask, minimised: np.ndarray, theta: np.ndarray, t: np.ndarray
+    ) -> np.ndarray:
         """The objective of the machine's training report at t, from that of the parametric
-        problem."""
+        problem. theta has one row for each t."""
+
+    def violation(
+        self, task: TrainingTask, kkt: np.ndarray, theta: np.ndarray, t: np.ndarray
+    ) -> np.ndarray:
+        """The worst violation of the conditions in units of f, from that of the gradient."""
+        return kkt
 
     @abc.abstractmethod
     def vocabulary(self, task: TrainingTask) -> Vocabulary:
@@ -122,7 +130,13 @@ class PathDefinition(abc.ABC):
 
 
 # (machine, parameter) -> "module:class". The first of a machine's parameters is its default.
-PATHS: dict[tuple[str, str], str] = {}
+PATHS: dict[tuple[str, str], str] = {
+    ("svc", "lambda"): "kfu.paths.svc:SvcPath",
+    ("svr", "lambda"): "kfu.paths.svr:SvrLambdaPath",
+    ("svr", "epsilon"): "kfu.paths.svr:SvrEpsilonPath",
+    ("one-class", "nu"): "kfu.paths.one_class:OneClassPath",
+    ("nu-svc", "nu"): "kfu.paths.nu_svc:NuSvcPath",
+}
 
 
 def definition_of(machine: str, parameter: str | None = None) -> PathDefinition:

@@ -3,9 +3,10 @@
     min over β  ½ βᵀ(K + diag(ridge))β + linear(t)ᵀβ + kink(t)ᵀ|β|
     s.t.        lower(t) ≤ β ≤ upper(t),   Σ_group β = total(t)   (one or two groups, or none)
 
-with v(t) = v + t·v_rate. β and the multipliers θ are piecewise linear in t; csrc/kfu/parametric_run.h
-follows them from event to event. A `Track` holds the breakpoints and events, not the coefficients:
-those are rebuilt for any t from the states of the variables there, by one fresh solve of
+with v(t) = v + t·v_rate. β and the multipliers θ are piecewise linear in t;
+csrc/kfu/parametric_run.h follows them from event to event. A `Track` holds the breakpoints and
+events, not the coefficients: those are rebuilt for any t from the states of the variables there, by
+one fresh solve of
 
     K_AA β_A − E θ = −linear_A ∓ kink_A − K_AB β_B,   Eᵀβ_A = total − Σ_B β_B
 
@@ -68,8 +69,8 @@ class ParametricProblem:
         names = ("linear", "lower", "upper", "kink")
         found = {name: getattr(self, name) for name in names}
         found |= {f"{name}_rate": getattr(self, f"{name}_rate") for name in names}
-        names = ("ridge", "group", "has_equality", "total", "total_rate")
-        return found | {name: getattr(self, name) for name in names}
+        others = ("ridge", "group", "has_equality", "total", "total_rate")
+        return found | {name: getattr(self, name) for name in others}
 
     def at(self, name: str, t: float) -> np.ndarray:
         value, rate = getattr(self, name), getattr(self, f"{name}_rate")
@@ -207,7 +208,13 @@ def solve_states(
                 for g in needs_theta
             ]
         )
-        beta[free], found = _bordered(M, E, right, need)
+        solved, found = _bordered(M, E, right, need)
+        # At a breakpoint a variable is at the end of its piece up to rounding: no further.
+        low, high = lower[free], upper[free]
+        if problem.kink is not None:
+            low = np.where(states[free] == FREE, np.maximum(low, 0.0), low)
+            high = np.where(states[free] == FREE, high, np.minimum(high, 0.0))
+        beta[free] = np.clip(solved, low, high)
         theta[needs_theta] = found
     empty = [g for g in range(problem.n_groups) if g not in needs_theta]
     if empty:
