@@ -23,6 +23,7 @@ from kfu.machines.square_loss.run import USUAL_CENTRES, Run
 from kfu.machines.task import TrainingTask
 
 LINEAR_RIDGES = 41
+TINY = {"n": 64, "m": 16, "d": 64}  # sizes that leave no memory behind
 KERNEL_SAMPLE = 256  # rows whose kernel values with all others are timed
 SOLVER_ROW_BYTES = 200.0  # of a dual solver's arrays
 LEAST_SQUARES = ("rls", "rlsc")
@@ -80,7 +81,8 @@ def of_least_squares(task: TrainingTask) -> Forecast:
     per_byte = seconds_per_byte(sum(plan.arrays(sizes).values()))
     options = pilot_options(method)
     chosen = pilot_sizes(plan, sizes)
-    run_pilot(part_of(task, chosen[-1], **options), 1)  # threads, buffers and modules are there now
+    tiny = {name: min(size, TINY[name]) for name, size in chosen[-1].items()}
+    run_pilot(part_of(task, tiny, **options), 1)  # threads, buffers and modules are there now
     held = resident_bytes()
     pilots = [run_pilot(part_of(task, size, **options)) for size in chosen]
     if "m" in plan.grows:

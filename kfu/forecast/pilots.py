@@ -17,6 +17,7 @@ from kfu.machines.task import TrainingTask
 
 SMALL = 400  # a size up to which pilots take all of it
 SHARES = (1.0, 0.6, 0.35)  # of the largest pilot, where one size grows
+FEWER = 0.4  # of it, where two grow
 REPEATS, REPEATED_SECONDS = 5, 0.6  # runs of a pilot, and the time after which there are no more
 
 
@@ -31,7 +32,7 @@ def pilot_sizes(plan: Plan, sizes: Mapping[str, float]) -> list[dict[str, int]]:
     if len(largest) == 1:
         shares: list[tuple[float, ...]] = [(share,) for share in SHARES]
     else:
-        shares = list(itertools.product((1.0, 0.5), repeat=len(largest)))
+        shares = list(itertools.product((1.0, FEWER), repeat=len(largest)))
     found = []
     for share in shares:
         chosen = {

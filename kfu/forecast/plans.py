@@ -168,7 +168,7 @@ PLANS: dict[str, Plan] = {
         (term(n=1), term(r=2)),
         _rectangle_flops,
         _rectangle_arrays,
-        {"n": 3000, "m": 1400},
+        {"n": 4000, "m": 2000},
         {
             "centres": (term(m=3), term(m=2)),
             "kernel": (term(n=1, r=1),),
@@ -177,7 +177,7 @@ PLANS: dict[str, Plan] = {
             "solve": (term(r=3),),
         },
     ),
-    "nystrom": Plan(CENTRE_TERMS, _rectangle_flops, _rectangle_arrays, {"n": 3000, "m": 1400}),
+    "nystrom": Plan(CENTRE_TERMS, _rectangle_flops, _rectangle_arrays, {"n": 4000, "m": 2000}),
     "falkon": Plan(
         CENTRE_TERMS, _rectangle_flops, _rectangle_arrays, {"n": 3000, "m": 800}, is_certain=False
     ),
