@@ -13,8 +13,9 @@ ic         incomplete Cholesky with pivoting (Fine and Scheinberg 2001): always 
            largest w_i (K_ii − K̃_ii). O(n m²) time and n m numbers. It prefers outliers: under a
            Gaussian kernel its part of the trace is often below that of random rows.
 
-kmeans     means of rows instead of rows: Lloyd's algorithm from random ones, in every class by
-           itself where there are labels (kfu.least_squares.mean_centres).
+kmeans     means of rows instead of rows: Lloyd's algorithm from those of kmeans++, which deal them
+           to classes by their spread; in every class by itself where there are labels
+           (kfu.least_squares.mean_centres).
 
 None needs more than a block of kernel values, but `ic`, which keeps R with K̃ = RᵀR. Rows of
 weight 0 are never chosen. Fewer than m centres come back from `kmeans++` and `ic` when all rows are
@@ -87,15 +88,15 @@ def choose_centres(
 ) -> Centres:
     """m centres out of the rows of X by one of SELECTIONS; `ridge` is for `leverage`.
 
-    With `labels`, `random` and `kmeans` take equal numbers from every class (as far as it has
-    them).
+    With `labels`, `random` takes equal numbers from every class (as far as it has them), and a mean
+    of `kmeans` is one of rows of the same class.
     """
     if selection not in SELECTIONS:
         hint = nearest(selection, list(SELECTIONS))
         raise SettingsError(f"unknown selection of centres {selection!r}; {hint}")
-    if labels is not None and selection not in BALANCED:
-        known = " and ".join(BALANCED)
-        raise SettingsError(f"classes are balanced by the selections {known}, not by {selection}")
+    if labels is not None and selection not in BY_CLASS:
+        known = " and ".join(BY_CLASS)
+        raise SettingsError(f"classes count for the selections {known}, not for {selection}")
     X, kernel = checked_data(X, kernel)
     n = X.shape[0]
     weight = checked_weight(weight, n)
@@ -104,7 +105,7 @@ def choose_centres(
         raise SettingsError(f"{m} centres out of {usable} rows of positive weight")
     begin = time.perf_counter()
     if labels is not None:
-        chosen = BALANCED[selection](X, kernel, labels, m, seed, weight, threads)
+        chosen = BY_CLASS[selection](X, kernel, labels, m, seed, weight, threads)
     else:
         chosen = SELECTIONS[selection](X, kernel, m, seed, ridge, weight, threads)
     seconds = time.perf_counter() - begin
@@ -332,11 +333,10 @@ def by_means(
     weight: np.ndarray | None = None,
     threads: int = 0,
 ) -> Centres:
-    rows = random_rows(X, kernel, m, seed, ridge, weight, threads).rows
-    return _means_from(X, kernel, rows, None, weight, threads)
+    return class_by_class(X, kernel, None, m, seed, weight, threads)
 
 
-def balanced_means(
+def class_by_class(
     X: Any,
     kernel: KernelSpec,
     labels: Any,
@@ -345,21 +345,15 @@ def balanced_means(
     weight: np.ndarray | None = None,
     threads: int = 0,
 ) -> Centres:
-    """Means of the rows of each class, as many of every class."""
-    rows = balanced_rows(X, kernel, labels, m, seed, weight, threads).rows
-    return _means_from(X, kernel, rows, labels, weight, threads)
-
-
-def _means_from(
-    X: Any, kernel: KernelSpec, rows: np.ndarray, labels: Any, weight: Any, threads: int
-) -> Centres:
+    """Means of the rows of each class, or of all rows without labels."""
     if kernel.is_precomputed:
         raise SettingsError("a precomputed kernel has no means of rows; select rows, by kmeans++")
+    rows = kmeans_plus_plus(X, kernel, m, seed, None, weight, threads).rows
     means, info = class_means(X, rows, labels=labels, weight=weight, threads=threads)
     return Centres(rows, info, means=means)
 
 
-BALANCED: dict[str, Callable[..., Centres]] = {"random": balanced_rows, "kmeans": balanced_means}
+BY_CLASS: dict[str, Callable[..., Centres]] = {"random": balanced_rows, "kmeans": class_by_class}
 SELECTIONS: dict[str, Selection] = {
     "random": random_rows,
     "kmeans++": kmeans_plus_plus,

@@ -136,7 +136,7 @@ def test_balanced_classes():
         ({"selection": "kmeens"}, "kmeans"),
         ({"selection": "leverage"}, "ridge"),
         ({"selection": "leverage", "ridge": -1.0}, "ridge is -1"),
-        ({"selection": "ic", "labels": np.ones(30)}, "balanced"),
+        ({"selection": "ic", "labels": np.ones(30)}, "classes count for"),
         ({"m": 2, "weight": np.eye(1, 30)[0]}, "2 centres out of 1 rows"),
     ],
 )
