@@ -179,7 +179,6 @@ def test_counts_of_the_engine_are_those_of_the_models(seed):
     assert crossings_per_interval(path.track).counts.size == path.n_steps
 
 
-@pytest.mark.xfail(strict=True, reason="the engine counts f = 0 as the larger class")
 def test_rows_on_which_f_is_zero_count_as_predicted():
     X, y, _, _ = toy(0)
     V, v = np.zeros((3, 2)), np.array([1.0, 1.0, -1.0])
