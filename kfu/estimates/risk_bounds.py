@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from kfu.estimates.conditions import all_of, two_classes, without_bias
-from kfu.estimates.least_squares import all_rows, targets_of
+from kfu.estimates.least_squares import all_rows, full_kernel, targets_of
 from kfu.estimates.registry import SVC, Entry, Found, Options
 from kfu.estimates.sphere import enclosing_sphere
 from kfu.estimates.trained import Trained
@@ -98,6 +98,16 @@ def one_or_squares(trained: Trained) -> str | None:
     if trained.model.decoding not in ("square", "argmax"):
         return "many classes: known for the decoding by squared loss"
     return all_rows(trained)
+
+
+def fixed_machine(trained: Trained) -> str | None:
+    """Of least squares: the full kernel, and a ridge that was given."""
+    if trained.machine not in ("rls", "rlsc"):
+        return None
+    given = [trained.task.options[name] for name in ("ridge", "lam")]
+    if all(value is None or value == "auto" for value in given):
+        return "the ridge was chosen on these rows; give --ridge or --lambda"
+    return full_kernel(trained)
 
 
 def stability(trained: Trained, options: Options) -> Found:
@@ -181,7 +191,7 @@ STABILITY = Entry(
     "Bousquet and Elisseeff 2002",
     (*SVC, "svr", "rls", "rlsc"),
     stability,
-    all_of(without_bias, alike_rows, finite_cost, one_or_squares),
+    all_of(without_bias, alike_rows, finite_cost, fixed_machine, one_or_squares),
 )
 VALIDATION = Entry(
     "validation",

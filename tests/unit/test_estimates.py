@@ -257,6 +257,13 @@ def test_gcv_and_stability_of_regression():
     assert found["gcv"].value == pytest.approx(expected)
     assert found["exact"].value == pytest.approx(np.mean((residual / (1 - np.diag(H))) ** 2))
     assert found["stability"].value == pytest.approx(model.info["stability_bound"])
+    chosen = kfu.loo(kfu.train(X, y, machine="rls", kernel=kernel), X, y)
+    assert "chosen on these rows" in chosen["stability"].note
+    few = kfu.train(
+        X, y, machine="rls", kernel=kernel, ridge=0.2, approximation="subset", centres=9
+    )
+    for name in ("stability", "gcv"):
+        assert "full kernel" in kfu.loo(few, X, y, name)[name].note
 
 
 def test_risk_bounds():
