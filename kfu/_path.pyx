@@ -118,7 +118,7 @@ cdef extern from "kfu/parametric_run.h" namespace "kfu" nogil:
                 const SettingsCore&, const Lapack&) except +
         RunCore(const RunCore&) except +
         PathStatus advance(double stop, int64_t most_steps) except +
-        PathStatus close_box(int64_t p) except +
+        PathStatus close_boxes(const int64_t* items, int64_t count, const double* change) except +
         int64_t n_free()
         double t()
         PathStatus status()
@@ -260,28 +260,22 @@ cdef class ParametricRun:
             status = self.run.get().advance(stop, most_steps)
         return STATUS[<int>status]
 
-    def outputs_without(self, const int64_t[::1] items, double[::1] outputs, signed char[::1] ok):
-        """For each variable p of `items`: its output K_p·β − θ when its box is closed, from this
-        solution, which stays as it is. ok[k] tells whether the path there was found."""
+    def outputs_without(self, const int64_t[:, ::1] items, const double[:, ::1] changes,
+                        double[::1] outputs, double[:, ::1] thetas, signed char[::1] found):
+        """For each row of `items` (variables that are left out together): the output K_p·β of the
+        first, and θ of either group, when their boxes are closed and the totals change by `changes`.
+        This solution stays as it is. found[k] tells whether the way there was found."""
         cdef int64_t k
         cdef PathStatus status
         cdef unique_ptr[RunCore] copy
         with nogil:
             for k in range(items.shape[0]):
                 copy.reset(new RunCore(dereference(self.run)))
-                status = copy.get().close_box(items[k])
-                ok[k] = status == PathStatus.running
-                outputs[k] = copy.get().output(items[k]) - copy.get().theta(0)
-
-    def without(self, int64_t item):
-        """A run like this one with the box of one variable closed; its status by name."""
-        cdef ParametricRun other = ParametricRun.__new__(ParametricRun)
-        cdef PathStatus status
-        other.rows = self.rows
-        with nogil:
-            other.run.reset(new RunCore(dereference(self.run)))
-            status = other.run.get().close_box(item)
-        return other, "closed" if status == PathStatus.running else STATUS[<int>status]
+                status = copy.get().close_boxes(&items[k, 0], items.shape[1], &changes[k, 0])
+                found[k] = status == PathStatus.running
+                outputs[k] = copy.get().output(items[k, 0])
+                thetas[k, 0] = copy.get().theta(0)
+                thetas[k, 1] = copy.get().theta(1)
 
     @property
     def status(self):

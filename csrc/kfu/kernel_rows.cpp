@@ -64,6 +64,7 @@ void KernelRows::make_room() {
 }
 
 const double* KernelRows::take(Index variable) {
+  if (is_full_) return rows_[variable].values.data();
   const std::lock_guard<std::mutex> guard(lock_);
   Row& row = rows_[variable];
   if (!row.is_there) {
@@ -76,6 +77,7 @@ const double* KernelRows::take(Index variable) {
 }
 
 void KernelRows::give_back(Index variable) {
+  if (is_full_) return;
   const std::lock_guard<std::mutex> guard(lock_);
   --rows_[variable].pins;
 }
@@ -92,6 +94,7 @@ void KernelRows::fill() {
       missing.clear();
     }
   }
+  is_full_ = true;
 }
 
 void KernelRows::accumulate(const Index* variables, const double* coef, Index count,

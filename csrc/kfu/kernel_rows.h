@@ -6,6 +6,7 @@
 // ask at the same time. A row stays valid between take() and give_back().
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -34,7 +35,7 @@ class KernelRows {
 
   /// Computes all rows at once, in panels, if they fit; what follows then only reads.
   void fill();
-  bool is_full() const { return n_rows_ == n_variables(); }
+  bool is_full() const { return is_full_; }
 
   /// out[c] += Σ_k coef[k]·K(variables[k], c) over all length() columns, without keeping rows.
   void accumulate(const Index* variables, const double* coef, Index count, double* out) const;
@@ -62,6 +63,7 @@ class KernelRows {
   Index evaluations_ = 0;
   std::vector<double> diagonal_;
   std::vector<Row> rows_;
+  std::atomic<bool> is_full_{false};  // nothing is computed or dropped any more
   std::mutex lock_;
 };
 

@@ -363,20 +363,36 @@ PathStatus ParametricRun::advance(double stop, Index most_steps) {
   return status_;
 }
 
-PathStatus ParametricRun::close_box(Index p) {
+PathStatus ParametricRun::close_boxes(const Index* items, Index count, const double* total_change) {
   clear_rates();
-  for (std::size_t k = 0; k < free_.size(); ++k)
-    if (free_[k] == p) {
-      leave(static_cast<Index>(k), beta_[p] > 0.0);
-      break;
+  bool moves = false;
+  for (Index j = 0; j < count; ++j) {
+    const Index p = items[j];
+    for (std::size_t k = 0; k < free_.size(); ++k)
+      if (free_[k] == p) {
+        const double value = beta_[p];
+        leave(static_cast<Index>(k), value > 0.0);
+        beta_[p] = value;
+        break;
+      }
+    fixed_[p] = 1;
+    place_[p] = beta_[p] > 0.0 ? Place::upper : Place::lower;
+    lower_[p] = upper_[p] = beta_[p];
+    if (beta_[p] == 0.0) continue;
+    moves = true;
+    if (lower_rate_.empty()) {
+      lower_rate_.assign(static_cast<std::size_t>(n_), 0.0);
+      upper_rate_.assign(static_cast<std::size_t>(n_), 0.0);
     }
-  fixed_[p] = 1;
-  if (beta_[p] == 0.0) return PathStatus::running;
-  place_[p] = beta_[p] > 0.0 ? Place::upper : Place::lower;
-  lower_[p] = upper_[p] = beta_[p];
-  lower_rate_.assign(static_cast<std::size_t>(n_), 0.0);
-  upper_rate_.assign(static_cast<std::size_t>(n_), 0.0);
-  lower_rate_[p] = upper_rate_[p] = -beta_[p];
+    lower_rate_[p] = upper_rate_[p] = -beta_[p];
+  }
+  if (total_change != nullptr && problem_.has_equality)
+    for (int g = 0; g < problem_.n_groups(); ++g) {
+      total_rate_[g] = total_change[g];
+      moves = moves || total_change[g] != 0.0;
+    }
+  settle_theta();
+  if (!moves) return PathStatus::running;
   t_direction_ = 0;
   rates_changed();
   double left = 1.0;
@@ -394,7 +410,7 @@ PathStatus ParametricRun::close_box(Index p) {
     }
     if (k > most) return PathStatus::stuck;
   }
-  beta_[p] = lower_[p] = upper_[p] = 0.0;
+  for (Index j = 0; j < count; ++j) beta_[items[j]] = lower_[items[j]] = upper_[items[j]] = 0.0;
   clear_rates();
   settle_theta();
   return PathStatus::running;

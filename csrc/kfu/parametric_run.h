@@ -88,8 +88,9 @@ class ParametricRun {
   /// Follows the path towards `stop` for at most `most_steps` more breakpoints.
   PathStatus advance(double stop, Index most_steps);
 
-  /// Leaves variable p out: closes its box and follows the solution there, at the same t.
-  PathStatus close_box(Index p);
+  /// Leaves variables out: closes their boxes and follows the solution there, at the same t, while
+  /// the totals change by so much (null: they stay).
+  PathStatus close_boxes(const Index* items, Index count, const double* total_change);
 
   Index n_free() const { return static_cast<Index>(free_.size()); }
   double t() const { return t_; }

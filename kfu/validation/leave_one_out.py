@@ -1,150 +1,188 @@
-"""Leave-one-out of the machines of a code, exactly, without training where nothing can change.
+"""Leave-one-out of the machines that solve a dual, exactly, without training again.
 
 A row that is no support vector of a binary machine does not shape it: its output when left out is
-its output (unless no support vector is unbounded, for it may bound the interval of the bias then).
-For the others the dual is solved again with the row's box closed, starting from the solution of all
-rows. A machine that does not see a row's class at all (code 0) keeps its output too. Outputs are
-certified to the tolerance of the training, as every solution is.
+its output (kfu.validation.left_out says where that does not hold). For the others the box of the
+row closes, from its coefficient to zero, and the solution follows it along its exact path
+(csrc/kfu/parametric_run.h), at the price of the few changes of state it meets on the way
+(Cauwenberghs and Poggio, Incremental and decremental support vector machine learning, NIPS 2000).
+All ways start from one solution, which is made exact first, share the rows of K and run side by
+side. Outputs are exact up to rounding, whatever the tolerance of the training was.
+
+Where a way is not found (which no data are known for) the dual is solved again.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from kfu.errors import SettingsError
-from kfu.kernels import KernelSpec
-from kfu.machines.coded import CodedTraining
-from kfu.machines.task import TrainingTask, feasible
+from kfu.errors import DataError, SettingsError
+from kfu.machines.task import TrainingTask, feasible, with_total
 from kfu.model import Model
-from kfu.solvers import DualProblem
-from kfu.solvers.dual import make_store, solve
+from kfu.solvers.blas_threads import one_blas_thread
+from kfu.solvers.dual import solve
+from kfu.solvers.parametric import ParametricProblem, PathSettings, make_run
+from kfu.validation.left_out import LEFT_OUT, LeftOutProblem
 
-LARGEST_MATRIX = 6000  # rows up to which all kernel values are computed once and kept
-MACHINES = ("svc", "svc2")
-DUST = 1e-12  # relative
+MACHINES = tuple(LEFT_OUT)
+AT_ONCE = 8  # rows a thread takes at a time
 
 
-def leave_one_out_outputs(task: TrainingTask, model: Model, on_done: Any = None) -> np.ndarray:
+def leave_one_out_outputs(
+    task: TrainingTask, model: Model, on_done: Callable[[float], Any] | None = None
+) -> np.ndarray:
     """Outputs (n, n_machines) of each row by the machines trained without it.
 
-    `model` is the solution of all rows of `task`, a svc or svc2 with a free bias or none.
-    `on_done(fraction)` is called now and then.
+    `model` is the solution of all rows of `task`, with a free bias or none. `on_done(fraction)` is
+    called now and then. DataError where the problem without a row has no solution (ν too large for
+    the rows that are left).
     """
-    if task.machine.name not in MACHINES or task.bias == "regularised":
-        raise SettingsError("exact leave-one-out is for svc and svc2 with a free bias or none")
-    if task.options.get("approximation", "none") != "none":
-        raise SettingsError("exact leave-one-out is for the full kernel; leave --approximation out")
-    run = _Retraining(task, model, on_done)
-    return run.outputs()
+    if task.machine.name not in LEFT_OUT or task.bias == "regularised":
+        raise SettingsError(
+            f"exact leave-one-out is for {', '.join(LEFT_OUT)} with a free bias or none"
+        )
+    outputs = model.decision_function(task.X, threads=task.settings.threads)
+    outputs = np.array(outputs, dtype=np.float64).reshape(task.n, -1)
+    closing = _Closing(task, model.n_machines, on_done)
+    with one_blas_thread():
+        for machine, problem in enumerate(LEFT_OUT[task.machine.name](task, model)):
+            outputs[problem.rows, machine] = closing.outputs(problem, machine)
+    return outputs
 
 
-def without_dust(beta: np.ndarray, width: np.ndarray) -> np.ndarray | None:
-    """β with what rounding left beside 0 or a bound put there; None if there is none.
+class _Closing:
+    """Closes boxes, machine by machine, with the rows of K that machines share."""
 
-    A variable just off its bound passes for an unbounded one, and fixes a bias that is an interval.
-    """
-    size = np.abs(beta)
-    small = (size > 0) & (size < DUST * np.minimum(width, size.max(initial=0.0)))
-    short = (size < width) & (size > width * (1 - DUST))
-    if not (small.any() or short.any()):
-        return None
-    return np.where(small, 0.0, np.where(short, np.sign(beta) * width, beta))
+    def __init__(self, task: TrainingTask, n_machines: int, on_done: Any) -> None:
+        self.task, self.n_machines, self.on_done = task, n_machines, on_done
+        self.X, self.kernel = task.solver_kernel()
+        self.settings = PathSettings(threads=1, memory_mib=task.settings.cache_mib)
+        self.kernel_rows: Any = None
+        self.points: np.ndarray | None = None
+        self.lock, self.done = threading.Lock(), 0
 
+    def outputs(self, found: LeftOutProblem, machine: int) -> np.ndarray:
+        """f of the machine's rows, each left out."""
+        run = self.run_of(found)
+        found.beta = run.beta()
+        n = found.rows.size
+        exact = found.decision(run.outputs()[:n], np.tile(run.theta()[0], (n, 1)))
+        places = found.rows_that_matter()
+        exact[places] = self.closed(found, run, places, machine)
+        return exact
 
-class _Retraining:
-    def __init__(self, task: TrainingTask, model: Model, on_done: Any) -> None:
-        self.task, self.model, self.on_done = task, model, on_done
-        self.columns = CodedTraining(task)
-        self.settings = replace(task.settings, threads=1, polish=False)
-        self.X, self.kernel = task.X, task.kernel
-        if not task.kernel.is_precomputed and task.n <= LARGEST_MATRIX:
-            self.X, self.kernel = self._matrix(), KernelSpec.make("precomputed")
-        self.store = make_store(self.X, self.kernel, self.settings)
-        self.decision = model.decision_function(task.X, threads=task.settings.threads)
-        self.done, self.lock = 0, threading.Lock()
+    def closed(
+        self, found: LeftOutProblem, run: Any, places: np.ndarray, machine: int
+    ) -> np.ndarray:
+        items, changes = found.closing(places, self.task.weights)
+        values, thetas = np.empty(places.size), np.empty((places.size, 2))
+        is_found = np.zeros(places.size, dtype=np.int8)
+        self.done = 0
 
-    def _matrix(self) -> np.ndarray:
-        from kfu._gram import Gram
-
-        threads = self.task.settings.n_threads
-        return np.asarray(Gram(self.task.X, self.task.kernel, "float64", threads).block())
-
-    def outputs(self) -> np.ndarray:
-        problems = [self.columns.reduction_of(m).problem for m in range(self.model.n_machines)]
-        jobs = [
-            (machine, int(row))
-            for machine, problem in enumerate(problems)
-            for row in self.rows_that_matter(machine, problem)
-        ]
-        places = [np.full(self.task.n, -1) for _ in problems]
-        betas = []
-        for machine, rows in enumerate(self.columns.rows):
-            places[machine][rows] = np.arange(rows.size)
-            beta = np.zeros(self.task.n)
-            beta[self.model.support] = self.model.coef[machine]
-            betas.append(beta[rows])
-
-        def retrain(job: tuple[int, int]) -> tuple[int, int, float]:
-            machine, row = job
-            place = int(places[machine][row])
-            value = self.without(problems[machine], betas[machine], place, row)
-            self.tell(len(jobs))
-            return machine, row, value
-
-        with ThreadPoolExecutor(self.task.settings.n_threads) as pool:
-            for machine, row, value in pool.map(retrain, jobs):
-                self.decision[row, machine] = value
-        return self.decision
-
-    def rows_that_matter(self, machine: int, problem: DualProblem) -> np.ndarray:
-        """The support vectors; where none is unbounded, all rows: the bias is the middle of an
-        interval, whose ends may be others."""
-        used = np.abs(self.model.coef[machine])
-        support = self.model.support[used > 0]
-        if not problem.has_equality or support.size == 0:
-            return support
-        upper = np.zeros(self.task.n)
-        upper[problem.points] = problem.upper
-        is_free = used[used > 0] < upper[support] * (1 - DUST)
-        return support if is_free.any() else self.columns.rows[machine]
-
-    def without(self, problem: DualProblem, beta: np.ndarray, place: int, row: int) -> float:
-        """f(x_row) of the problem with the box of `place` closed."""
-        upper, lower = problem.upper.copy(), problem.lower.copy()
-        upper[place] = lower[place] = 0.0
-        closed = replace(problem, upper=upper, lower=lower)
-        start = feasible(beta, closed)
-        solution = solve(closed, self.X, self.kernel, self.settings, start=start, store=self.store)
-        clean = without_dust(solution.beta, upper - lower)
-        if clean is not None:
-            solution = solve(
-                closed, self.X, self.kernel, self.settings, start=clean, store=self.store
+        def close(first: int) -> None:
+            part = slice(first, first + AT_ONCE)
+            run.outputs_without(
+                items[part], changes[part], values[part], thetas[part], is_found[part]
             )
-        used = np.flatnonzero(solution.beta)
-        return float(self.kernel_row(row, problem.points[used]) @ solution.beta[used]) + (
-            solution.bias
+            self.tell(min(AT_ONCE, places.size - first), places.size, machine)
+
+        firsts = range(0, places.size, AT_ONCE)
+        with ThreadPoolExecutor(self.task.settings.n_threads) as pool:
+            try:
+                list(pool.map(close, firsts))
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+        decision = found.decision(values, thetas)
+        for k in np.flatnonzero(is_found == 0):
+            decision[k] = self.solved_without(found, items[k], changes[k], int(places[k]))
+        return decision
+
+    def run_of(self, found: LeftOutProblem) -> Any:
+        """The exact solution of all rows, to start from."""
+        from kfu._path import KernelRows
+
+        problem = found.problem
+        arrays = problem.signed(None)
+        if self.points is None or not np.array_equal(self.points, problem.points):
+            self.points = np.asarray(problem.points)
+            n_bytes = self.task.settings.cache_mib * 2.0**20
+            threads = self.task.settings.n_threads
+            self.kernel_rows = KernelRows(
+                self.X, self.kernel, self.points, None, n_bytes, threads, self.task.settings.simd
+            )
+        parametric = ParametricProblem(
+            linear=arrays["linear"],
+            lower=arrays["lower"],
+            upper=arrays["upper"],
+            kink=problem.kink,
+            ridge=problem.ridge,
+            group=problem.group,
+            has_equality=problem.has_equality,
+            total=found.totals,
+            points=self.points,
+        )
+        return make_run(
+            parametric,
+            self.X,
+            self.kernel,
+            0.0,
+            found.beta,
+            settings=self.settings,
+            records=False,
+            rows=self.kernel_rows,
         )
 
-    def kernel_row(self, row: int, columns: np.ndarray) -> np.ndarray:
-        if self.kernel.is_precomputed:
-            values = self.X[row, columns]
-            values = values.toarray().reshape(-1) if sp.issparse(values) else values
-            return np.asarray(values, dtype=np.float64) * self.kernel.weight
+    def solved_without(
+        self, found: LeftOutProblem, items: np.ndarray, change: np.ndarray, place: int
+    ) -> float:
+        """f of the row at `place` by solving the dual with its boxes closed."""
         from kfu._gram import Gram
 
-        gram = Gram(self.task.X[columns], self.task.kernel, "float64", 1)
-        return np.asarray(gram.cross(self.task.X[row : row + 1])).reshape(-1)
+        problem = found.problem
+        upper, lower = problem.upper.copy(), problem.lower.copy()
+        upper[items] = lower[items] = 0.0
+        closed = replace(problem, upper=upper, lower=lower)
+        start: np.ndarray | None = found.beta.copy()
+        if any(found.total_share):
+            assert start is not None
+            start[items] = 0.0
+            for g in range(1 if problem.group is None else 2):
+                mine = np.ones(start.size, bool) if problem.group is None else problem.group == g
+                wanted = abs(found.totals[g] + change[g])
+                moved = with_total(np.abs(start[mine]), upper[mine], wanted)
+                if moved is None:
+                    row = int(found.rows[place])
+                    raise DataError(
+                        self.task.source,
+                        None,
+                        f"nu is not feasible without row {row + 1}",
+                        "give a smaller nu",
+                    )
+                start[mine] = np.sign(found.totals[g]) * moved
+        else:
+            start = feasible(found.beta, closed)
+        settings = replace(self.task.settings, polish=True)
+        solution = solve(closed, self.X, self.kernel, settings, start=start)
+        used = np.flatnonzero(solution.beta)
+        row = int(problem.points[items[0]])
+        gram = Gram(self.X, self.kernel, "float64", 1)
+        value = float(
+            np.asarray(gram.block(np.array([row]), problem.points[used]))[0] @ solution.beta[used]
+        )
+        if not found.is_divided:
+            return value + solution.bias
+        margin = solution.info.margin
+        return (value + solution.bias) / (margin if margin > 0 else 1.0)
 
-    def tell(self, total: int) -> None:
+    def tell(self, count: int, total: int, machine: int) -> None:
         if self.on_done is None:
             return
         with self.lock:
-            self.done += 1
-            if self.done % 64 == 0:
-                self.on_done(self.done / total)
+            self.done += count
+            self.on_done((machine + self.done / total) / self.n_machines)
