@@ -1,7 +1,7 @@
 """Exact leave-one-out: each row's output by the machine trained without it.
 
 `left_out_outputs` is the one place that decides how: in closed form for least squares, by solving
-the dual again from the solution of all rows where a row matters (kfu.validation.leave_one_out), by
+the dual from the solution of all rows where a row matters (kfu.validation.leave_one_out), by
 training again otherwise. Rankings leave out whole queries. Kernel parameters, class weights and
 margins are those of all rows.
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from kfu.data import format_label
 from kfu.errors import DataError
-from kfu.estimates.registry import Entry, Found, Options
+from kfu.estimates.registry import SVC, Entry, Found, Options
 from kfu.estimates.trained import Trained
 from kfu.machine_kinds import CLASSIFIER, NOVELTY, RANKER, REGRESSOR
 from kfu.machines.registry import MACHINES
@@ -25,6 +25,7 @@ from kfu.machines.single_machine import SINGLE_MACHINES
 from kfu.machines.training import train
 from kfu.validation.cross_validation import cross_validate
 from kfu.validation.folds import make_folds
+from kfu.validation.leave_one_out import MACHINES as DUALS
 from kfu.validation.leave_one_out import leave_one_out_outputs
 
 MEASURED = {
@@ -41,10 +42,15 @@ def left_out_outputs(trained: Trained, on_done: Any = None) -> np.ndarray:
     closed = _closed_form(trained)
     if closed is not None:
         return closed
-    if trained.machine in ("svc", "svc2") and task.bias != "regularised":
+    if _follows_the_dual(trained):
         outputs = leave_one_out_outputs(task, trained.model, on_done)
         return _with_last_rows(trained, outputs)
     return _retrained(trained, on_done)
+
+
+def _follows_the_dual(trained: Trained) -> bool:
+    is_full = trained.task.options.get("approximation", "none") == "none"
+    return trained.machine in DUALS and is_full and trained.task.bias != "regularised"
 
 
 def _closed_form(trained: Trained) -> np.ndarray | None:
@@ -59,7 +65,7 @@ def _closed_form(trained: Trained) -> np.ndarray | None:
 
 def _with_last_rows(trained: Trained, outputs: np.ndarray) -> np.ndarray:
     """Rows without which a machine has one side only are put on the other side."""
-    if not trained.has_bias:
+    if not trained.has_bias or trained.machine not in SVC:
         return outputs
     for number, machine in enumerate(trained.binary):
         for sign in (1.0, -1.0):
@@ -147,7 +153,7 @@ def work(trained: Trained) -> float:
     if trained.model.loo is not None:
         return 0.0
     n, vectors = trained.task.n, int(np.count_nonzero(trained.model.coef))
-    if trained.machine in ("svc", "svc2") and trained.task.bias != "regularised":
+    if _follows_the_dual(trained):
         return 30.0 * vectors * n * 1e-6
     return 300.0 * n * n * 1e-6
 
@@ -161,5 +167,6 @@ EXACT = Entry(
     (*MACHINES, *SINGLE_MACHINES),
     exact,
     needs_psd=False,
+    needs_full_kernel=False,
     size=work,
 )

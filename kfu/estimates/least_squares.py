@@ -35,11 +35,6 @@ def targets_of(trained: Trained) -> np.ndarray:
     return task.code[task.labels].astype(np.float64)
 
 
-def full_kernel(trained: Trained) -> str | None:
-    method = trained.task.options["approximation"]
-    return None if method == "none" else f"known for the full kernel, not for {method}"
-
-
 def known_decoding(trained: Trained) -> str | None:
     if trained.is_binary or trained.model.decoding in BOUNDED_DECODINGS:
         return None
@@ -100,7 +95,7 @@ RLSC_BOUND = Entry(
     "Rifkin 2002",
     ("rlsc",),
     rlsc_bound,
-    all_of(full_kernel, without_bias, known_decoding),
+    all_of(without_bias, known_decoding),
 )
 GCV = Entry(
     "gcv",
@@ -110,7 +105,7 @@ GCV = Entry(
     "Craven and Wahba 1979",
     ("rls", "rlsc"),
     gcv,
-    all_of(full_kernel, all_rows),
+    all_rows,
     needs_psd=False,
     size=spectrum_work,
 )

@@ -68,6 +68,7 @@ class Entry:
     compute: Callable[[Trained, Options], Found | list[Found]]
     refuses: Callable[[Trained], str | None] = holds
     needs_psd: bool = True
+    needs_full_kernel: bool = True
     size: Callable[[Trained], float] = lambda trained: 0.0
     needs_test: bool = False
 

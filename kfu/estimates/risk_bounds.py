@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from kfu.estimates.conditions import all_of, two_classes, without_bias
-from kfu.estimates.least_squares import all_rows, full_kernel, targets_of
+from kfu.estimates.least_squares import all_rows, targets_of
 from kfu.estimates.registry import SVC, Entry, Found, Options
 from kfu.estimates.sphere import enclosing_sphere
 from kfu.estimates.trained import Trained
@@ -101,13 +101,13 @@ def one_or_squares(trained: Trained) -> str | None:
 
 
 def fixed_machine(trained: Trained) -> str | None:
-    """Of least squares: the full kernel, and a ridge that was given."""
+    """Of least squares: a ridge that was given."""
     if trained.machine not in ("rls", "rlsc"):
         return None
     given = [trained.task.options[name] for name in ("ridge", "lam")]
     if all(value is None or value == "auto" for value in given):
         return "the ridge was chosen on these rows; give --ridge or --lambda"
-    return full_kernel(trained)
+    return None
 
 
 def stability(trained: Trained, options: Options) -> Found:
@@ -202,5 +202,6 @@ VALIDATION = Entry(
     (*(name for name in MACHINES if MACHINES[name].kind == CLASSIFIER), *SINGLE_MACHINES),
     validation,
     needs_psd=False,
+    needs_full_kernel=False,
     needs_test=True,
 )

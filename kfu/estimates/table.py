@@ -159,7 +159,11 @@ def _computed(entry: Entry, trained: Trained, options: Options, asked: bool) -> 
     if trained.machine not in entry.machines:
         owners = ", ".join(entry.machines)
         return [Found(None, f"is for the machines {owners}, not for {trained.machine}", False)]
-    reason = entry.refuses(trained)
+    method = trained.task.options.get("approximation", "none")
+    reason = None
+    if entry.needs_full_kernel and method != "none":
+        reason = f"known for the full kernel, not for {method}"
+    reason = reason or entry.refuses(trained)
     if reason is None and entry.needs_psd and trained.indefinite is not None:
         reason = f"{trained.indefinite}, which the theorem needs"
     if reason is not None:
