@@ -179,7 +179,6 @@ def solve_states(
     beta = np.where(states == LOWER, lower, np.where(states == UPPER, upper, 0.0))
     free = np.flatnonzero((states == FREE) | (states == FREE_BELOW))
     beta[free] = 0.0
-    bounded = np.flatnonzero(beta)
     points = np.arange(problem.n) if problem.points is None else np.asarray(problem.points)
     gram = Gram(X, kernel, "float64", 0)
     groups = max(problem.n_groups, 1)
@@ -190,8 +189,16 @@ def solve_states(
         offset = np.where(states == FREE_BELOW, -1.0, 1.0) * problem.at("kink", t)
     theta = np.zeros(groups)
     needs_theta = [g for g in range(problem.n_groups) if np.any(group[free] == g)]
-    if free.size:
+    # At a breakpoint a variable is at the end of its piece up to rounding, and with a block that is
+    # nearly singular rounding is not small. Those beyond their ends are put there, and the others
+    # solved for again: cutting them off would leave the others where they do not fit.
+    low, high = lower, upper
+    if problem.kink is not None:
+        low = np.where(states == FREE, np.maximum(lower, 0.0), lower)
+        high = np.where(states == FREE, upper, np.minimum(upper, 0.0))
+    while free.size:
         right = -linear[free] - offset[free]
+        bounded = np.flatnonzero(beta)
         if bounded.size:
             right -= np.asarray(gram.block(points[free], points[bounded])) @ beta[bounded]
         M = np.array(gram.block(points[free], points[free]), dtype=np.float64)
@@ -209,13 +216,15 @@ def solve_states(
             ]
         )
         solved, found = _bordered(M, E, right, need)
-        # At a breakpoint a variable is at the end of its piece up to rounding: no further.
-        low, high = lower[free], upper[free]
-        if problem.kink is not None:
-            low = np.where(states[free] == FREE, np.maximum(low, 0.0), low)
-            high = np.where(states[free] == FREE, high, np.minimum(high, 0.0))
-        beta[free] = np.clip(solved, low, high)
         theta[needs_theta] = found
+        ended = np.clip(solved, low[free], high[free])
+        beyond = solved != ended
+        stays = free[~beyond]
+        if not np.any(beyond) or any(not np.any(group[stays] == g) for g in needs_theta):
+            beta[free] = ended
+            break
+        beta[free[beyond]] = ended[beyond]
+        free = stays
     empty = [g for g in range(problem.n_groups) if g not in needs_theta]
     if empty:
         used = np.flatnonzero(beta)
