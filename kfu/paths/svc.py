@@ -45,9 +45,10 @@ from kfu.solvers.parametric import (
     solve_states,
 )
 
-# A path that does not end at a hard margin is followed down to this part of λ₀: below, rounding in
-# λf is no longer small beside λ.
+# A path that does not end at a hard margin is followed down to this part of λ₀, or to where
+# rounding in λf, of size ε Σ K_ii |β_i|, is this part of λ.
 LOWEST = 1e-6
+EXACTNESS = 1e-8
 ROUNDING = 1e-12  # of Σ K_ii |β_i|
 START_TOLERANCE = (
     1e-6  # of the solver at a start, relative to the gradient; the path makes it exact
@@ -86,14 +87,10 @@ class SvcPath(PathDefinition):
         y = self.signs(task)
         assert y is not None
         beta, how = heaviest(task, problem, y)
-        top = first_event(task, problem, y, beta)
-        low, high = span.low, span.high
-        if span.upward:
-            begin = LOWEST * top if low is None else low
-            end = top if high is None else high
-        else:
-            begin = top if high is None else high
-            end = LOWEST * top if low is None else low
+        top, bottom = first_and_last(task, problem, y, beta)
+        low = bottom if span.low is None else span.low
+        high = top if span.high is None else span.high
+        begin, end = (low, high) if span.upward else (high, low)
         if not (0.0 < begin < np.inf and 0.0 < end < np.inf) or (begin < end) != span.upward:
             raise SettingsError(
                 f"no part of the path lies there: lambda goes from {top:.6g} (C = {1 / top:.6g}) "
@@ -210,10 +207,10 @@ def heaviest(
     return beta, "majority"
 
 
-def first_event(
+def first_and_last(
     task: TrainingTask, problem: ParametricProblem, y: np.ndarray, beta: np.ndarray
-) -> float:
-    """λ₀: above it nothing but θ changes."""
+) -> tuple[float, float]:
+    """λ₀, above which nothing but θ changes, and the λ that a path without an end goes down to."""
     X, kernel = task.solver_kernel()
     gram = Gram(X, kernel, "float64", task.settings.n_threads)
     g = outputs(gram, beta)
@@ -221,12 +218,22 @@ def first_event(
         g += problem.ridge * beta
     used = task.weights > 0
     diagonal = np.asarray(gram.diagonal())
-    rounding = ROUNDING * float(diagonal @ np.abs(beta))
-    # Classes with the same mean: f is constant at every λ, and only rounding is left of λ₀.
-    constant = max(float(np.max(diagonal)), np.finfo(float).tiny)
-    if not problem.has_equality:
+    size = float(diagonal @ np.abs(beta))
+    if problem.has_equality:
+        top = nearest_rows(task, y, g, beta, used)
+    else:
         top = float(np.max((y * g)[used]))
-        return top if top > rounding else constant
+    if top <= ROUNDING * size:
+        # Classes with the same mean: f is constant at every λ, and only rounding is left of λ₀.
+        top = max(float(np.max(diagonal)), np.finfo(float).tiny)
+    exact = np.finfo(float).eps / EXACTNESS * size
+    return top, max(LOWEST * top, min(exact, 1e-2 * top))
+
+
+def nearest_rows(
+    task: TrainingTask, y: np.ndarray, g: np.ndarray, beta: np.ndarray, used: np.ndarray
+) -> float:
+    """Half the distance in g between the rows of the two classes that meet the margin first."""
     ends = []
     for sign in (1.0, -1.0):
         mine = used & (y == sign)
@@ -235,8 +242,7 @@ def first_event(
             ends.append(float(np.mean((sign * g)[inside])))
         else:
             ends.append(float(np.max((sign * g)[mine & (beta != 0)])))
-    top = 0.5 * sum(ends)
-    return top if top > rounding else constant
+    return 0.5 * sum(ends)
 
 
 def outputs(gram: Gram, beta: np.ndarray) -> np.ndarray:
