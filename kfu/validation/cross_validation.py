@@ -189,7 +189,10 @@ class FoldRunner:
         if model.info.get("status") == "interrupted":
             raise KeyboardInterrupt
         decision = leave_one_out_outputs(task, model)
-        predicted = model.classes[model.decide(decision)]
+        if model.has_classes:
+            predicted = model.classes[model.decide(decision)]
+        else:
+            predicted = np.ascontiguousarray(decision[:, 0])
         result = CrossValidation(self.n, model.classes, model.code, model.decoding)
         for _, test in folds:
             scores = self.scores(model, predicted[test], test)

@@ -46,12 +46,11 @@ def leave_one_out_outputs(
         raise SettingsError(
             f"exact leave-one-out is for {', '.join(LEFT_OUT)} with a free bias or none"
         )
-    outputs = model.decision_function(task.X, threads=task.settings.threads)
-    outputs = np.array(outputs, dtype=np.float64).reshape(task.n, -1)
+    outputs = np.empty((task.n, model.n_machines))
     closing = _Closing(task, model.n_machines, on_done)
     with one_blas_thread():
         for machine, problem in enumerate(LEFT_OUT[task.machine.name](task, model)):
-            outputs[problem.rows, machine] = closing.outputs(problem, machine)
+            outputs[:, machine] = closing.outputs(problem, machine)
     return outputs
 
 
@@ -67,14 +66,30 @@ class _Closing:
         self.lock, self.done = threading.Lock(), 0
 
     def outputs(self, found: LeftOutProblem, machine: int) -> np.ndarray:
-        """f of the machine's rows, each left out."""
+        """f of all rows, those of the machine each left out."""
         run = self.run_of(found)
         found.beta = run.beta()
-        n = found.rows.size
-        exact = found.decision(run.outputs()[:n], np.tile(run.theta()[0], (n, 1)))
+        n, theta = found.rows.size, run.theta()[0]
+        exact = found.decision(run.outputs()[:n], np.tile(theta, (n, 1)))
         places = found.rows_that_matter()
         exact[places] = self.closed(found, run, places, machine)
-        return exact
+        every = np.empty(self.task.n)
+        every[found.rows] = exact
+        others = np.setdiff1d(np.arange(self.task.n), found.rows)
+        if others.size:  # classes the machine does not see
+            every[others] = found.decision(
+                self.plain_outputs(found, others), np.tile(theta, (others.size, 1))
+            )
+        return every
+
+    def plain_outputs(self, found: LeftOutProblem, rows: np.ndarray) -> np.ndarray:
+        """Kβ of rows of the data."""
+        from kfu._gram import Gram
+
+        used = np.flatnonzero(found.beta)
+        gram = Gram(self.X, self.kernel, "float64", self.task.settings.n_threads)
+        values = np.asarray(gram.block(rows, found.problem.points[used]))
+        return np.asarray(values @ found.beta[used])
 
     def closed(
         self, found: LeftOutProblem, run: Any, places: np.ndarray, machine: int

@@ -1,0 +1,136 @@
+"""Exact leave-one-out of every machine of a dual against training again without each row."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from kfu.errors import DataError, SettingsError
+from kfu.kernels import KernelSpec
+from kfu.machines.training import prepare, train
+from kfu.solvers import SolverSettings
+from kfu.validation.leave_one_out import MACHINES, leave_one_out_outputs
+
+TIGHT = SolverSettings(tolerance=1e-9, threads=1, polish=True)
+LOOSE = SolverSettings(tolerance=1e-2, threads=1)
+
+CASES = {
+    "svc": [{"cost": 1.0}, {"cost": 100.0}, {"cost": 1.0, "bias": "none"}],
+    "svc2": [{"cost": 1.0}, {"cost": 3.0, "bias": "none"}],
+    "nu-svc": [{"nu": 0.3}],
+    "one-class": [{"nu": 0.3}],
+    "svr": [{"cost": 2.0, "epsilon": 0.1}, {"cost": 0.5, "epsilon": 0.3, "bias": "none"}],
+    "nu-svr": [{"cost": 2.0, "nu": 0.4}],
+}
+ALL = [(machine, options) for machine, cases in CASES.items() for options in cases]
+
+
+def data(machine: str, kind: str, n: int = 40) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows in general position, on a grid (ties), or each given twice."""
+    random = np.random.default_rng(7)
+    X = random.normal(size=(n, 2))
+    noisy = X[:, 0] + 0.5 * random.normal(size=n)
+    if kind == "grid":
+        X = np.round(X)
+    if kind == "twice":
+        X, noisy = np.tile(X[: n // 2], (2, 1)), np.tile(noisy[: n // 2], 2)
+    if machine == "one-class":
+        return X, None
+    if machine in ("svr", "nu-svr"):
+        return X, np.round(noisy, 1) if kind == "grid" else noisy
+    return X, np.where(noisy > np.median(noisy), 1, -1)
+
+
+def by_training(X, y, weights, **arguments) -> np.ndarray:
+    outputs = []
+    for row in range(len(X)):
+        kept = np.arange(len(X)) != row
+        model = train(
+            X[kept],
+            None if y is None else y[kept],
+            sample_weight=None if weights is None else weights[kept],
+            settings=TIGHT,
+            **arguments,
+        )
+        outputs.append(model.decision_function(X[row : row + 1])[0])
+    return np.array(outputs)
+
+
+def test_every_machine_has_a_case():
+    assert set(CASES) == set(MACHINES)
+
+
+@pytest.mark.parametrize("kind", ["general", "grid", "twice"])
+@pytest.mark.parametrize(("machine", "options"), ALL)
+def test_outputs_are_those_of_training_without_the_row(machine, options, kind):
+    X, y = data(machine, kind)
+    kernel = KernelSpec.make("rbf", gamma=0.7)
+    weights = np.random.default_rng(3).integers(1, 4, size=len(X)).astype(float)
+    weights = weights if kind == "general" else None
+    arguments = {"machine": machine, "kernel": kernel, **options}
+    task = prepare(X, y, sample_weight=weights, settings=LOOSE, **arguments)
+    found = leave_one_out_outputs(task, task.machine.train(task))
+    wanted = by_training(X, y, weights, **arguments)
+    np.testing.assert_allclose(found, wanted, atol=1e-6 * max(1.0, np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("code", ["ova", "ava"])
+def test_the_machines_of_a_code(code):
+    random = np.random.default_rng(1)
+    X = random.normal(size=(36, 2))
+    y = np.array(["a", "b", "c"])[random.integers(0, 3, size=36)]
+    arguments = {"kernel": KernelSpec.make("rbf", gamma=1.0), "cost": 2.0, "multiclass": code}
+    task = prepare(X, y, settings=LOOSE, **arguments)
+    found = leave_one_out_outputs(task, task.machine.train(task))
+    np.testing.assert_allclose(found, by_training(X, y, None, **arguments), atol=1e-6)
+
+
+def test_threads_and_a_small_cache_do_not_matter():
+    X, y = data("svc", "general", 80)
+    kernel = KernelSpec.make("rbf", gamma=0.7)
+    outputs = []
+    for settings in (
+        SolverSettings(threads=1),
+        SolverSettings(threads=2),
+        SolverSettings(threads=2, cache_mib=0.02),
+    ):
+        task = prepare(X, y, kernel=kernel, cost=5.0, settings=settings)
+        outputs.append(leave_one_out_outputs(task, task.machine.train(task)))
+    np.testing.assert_allclose(outputs[1], outputs[0], atol=1e-9)
+    np.testing.assert_allclose(outputs[2], outputs[0], atol=1e-9)
+
+
+def test_the_only_row_of_a_class_is_given_to_the_other():
+    X, y = data("svc", "general", 20)
+    y[:] = -1
+    y[4] = 1
+    task = prepare(X, y, kernel=KernelSpec.make("rbf", gamma=1.0), settings=LOOSE)
+    found = leave_one_out_outputs(task, task.machine.train(task))
+    assert found[4, 0] == pytest.approx(-1.0)
+
+
+def test_progress_goes_to_one():
+    X, y = data("svc", "general", 40)
+    task = prepare(X, y, kernel=KernelSpec.make("rbf", gamma=1.0), settings=LOOSE)
+    seen: list[float] = []
+    leave_one_out_outputs(task, task.machine.train(task), seen.append)
+    assert seen[-1] == pytest.approx(1.0)
+    assert all(a <= b for a, b in itertools.pairwise(seen))
+
+
+def test_nu_that_the_other_rows_cannot_have_is_told():
+    X, y = data("nu-svc", "general", 20)
+    y[:] = -1
+    y[:4] = 1
+    task = prepare(X, y, machine="nu-svc", nu=0.4, kernel=KernelSpec.make("linear"), settings=LOOSE)
+    with pytest.raises(DataError, match="nu is not feasible without row 1"):
+        leave_one_out_outputs(task, task.machine.train(task))
+
+
+def test_a_regularised_bias_is_refused():
+    X, y = data("svc", "general", 20)
+    task = prepare(X, y, bias="regularised", settings=LOOSE)
+    with pytest.raises(SettingsError, match="free bias or none"):
+        leave_one_out_outputs(task, task.machine.train(task))
