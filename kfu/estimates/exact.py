@@ -149,12 +149,12 @@ def exact(trained: Trained, options: Options) -> Found:
 
 
 def work(trained: Trained) -> float:
-    """Solving again for each support vector; a whole training for each row of other machines."""
+    """A way through the dual for each support vector; a whole training for each row of other machines."""
     if trained.model.loo is not None:
         return 0.0
     n, vectors = trained.task.n, int(np.count_nonzero(trained.model.coef))
     if _follows_the_dual(trained):
-        return 30.0 * vectors * n * 1e-6
+        return 1e-7 * vectors * n * max(int(trained.model.info.get("n_usv") or 1), 1)
     return 300.0 * n * n * 1e-6
 
 
