@@ -125,6 +125,7 @@ def arguments_of(trained: Trained) -> dict[str, Any]:
     if "ridge" in task.machine.options:
         arguments["ridge"] = float(trained.model.info["ridge"])
         arguments.pop("lam", None)
+        arguments.pop("lam_by", None)
     if task.machine.takes_codes and task.code is not None:
         is_single = task.code_name in SINGLE_MACHINES
         arguments["multiclass"] = task.code_name if is_single else task.code
@@ -149,7 +150,7 @@ def exact(trained: Trained, options: Options) -> Found:
 
 
 def work(trained: Trained) -> float:
-    """A way through the dual for each support vector; a whole training for each row of other machines."""
+    """A way through the dual for each support vector; else a whole training for each row."""
     if trained.model.loo is not None:
         return 0.0
     n, vectors = trained.task.n, int(np.count_nonzero(trained.model.coef))
