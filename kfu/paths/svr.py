@@ -31,9 +31,10 @@ import numpy as np
 from kfu._gram import Gram
 from kfu.errors import DataError, SettingsError
 from kfu.machines.task import TrainingTask
+from kfu.paths.in_lambda import LambdaPath
 from kfu.paths.registry import PathDefinition, Span, Start
 from kfu.paths.states import REGRESSION, Vocabulary, one_sided
-from kfu.paths.svc import LOWEST, outputs
+from kfu.paths.svc import EXACTNESS, LOWEST, ROUNDING, outputs
 from kfu.solvers import DualProblem
 from kfu.solvers.dual import solve
 from kfu.solvers.parametric import ParametricProblem
@@ -86,8 +87,7 @@ class SvrPath(PathDefinition):
         return solve(dual, X, kernel, settings).beta
 
 
-class SvrLambdaPath(SvrPath):
-    parameter = "lambda"
+class SvrLambdaPath(SvrPath, LambdaPath):
     summary = "ε-insensitive regression in λ = 1/C"
 
     def problem(self, task: TrainingTask) -> ParametricProblem:
@@ -106,14 +106,20 @@ class SvrLambdaPath(SvrPath):
     def start(self, task: TrainingTask, problem: ParametricProblem, span: Span) -> Start:
         beta = self.flattest(task, problem)
         X, kernel = task.solver_kernel()
-        g = outputs(Gram(X, kernel, "float64", task.settings.n_threads), beta)
+        gram = Gram(X, kernel, "float64", task.settings.n_threads)
+        g = outputs(gram, beta)
         assert task.targets is not None
         spread = float(np.ptp(task.targets[task.weights > 0]))
-        top = float(np.ptp(g)) / (FLATNESS * spread)
-        if not top > 0.0:
-            top = 1.0 if not np.any(beta) else float(np.max(np.abs(g))) / spread
-        begin = (span.low or LOWEST * top) if span.upward else (span.high or top)
-        end = (span.high or top) if span.upward else (span.low or LOWEST * top)
+        diagonal = np.asarray(gram.diagonal())
+        size = float(diagonal @ np.abs(beta))
+        wide = float(np.ptp(g)) if problem.has_equality else float(np.max(np.abs(g)))
+        if wide <= ROUNDING * size:  # f is constant at every λ, or no row is outside the tube
+            wide = max(float(np.max(diagonal)), np.finfo(float).tiny)
+        top = wide / (FLATNESS * spread)
+        exact = np.finfo(float).eps / EXACTNESS * size / spread
+        bottom = max(LOWEST * top, min(exact, 1e-2 * top))
+        begin = (span.low or bottom) if span.upward else (span.high or top)
+        end = (span.high or top) if span.upward else (span.low or bottom)
         if (begin < end) != span.upward:
             raise SettingsError(
                 f"no part of the path lies there: lambda goes from about {top:.6g} down; give a "
@@ -150,21 +156,6 @@ class SvrLambdaPath(SvrPath):
         if rest != 0.0 and room.sum() > 0:
             beta[rows] = np.sign(rest) * room * min(1.0, abs(rest) / float(room.sum()))
         return beta
-
-    def coefficients(
-        self, task: TrainingTask, beta: np.ndarray, theta: np.ndarray, t: float
-    ) -> tuple[np.ndarray, float]:
-        return beta / t, (-float(theta[0]) / t if task.bias == "free" else 0.0)
-
-    def objective(
-        self, task: TrainingTask, minimised: np.ndarray, theta: np.ndarray, t: np.ndarray
-    ) -> np.ndarray:
-        return np.asarray(-minimised / t**2)
-
-    def violation(
-        self, task: TrainingTask, kkt: np.ndarray, theta: np.ndarray, t: np.ndarray
-    ) -> np.ndarray:
-        return np.asarray(kkt / t)
 
 
 class SvrEpsilonPath(SvrPath):
