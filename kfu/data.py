@@ -283,3 +283,18 @@ def check_weights(weights: Any, n: int, source: str = "<array>") -> np.ndarray:
     if n and not array.any():
         raise DataError(source, None, "every weight is 0", "give some example a positive weight")
     return array
+
+
+def with_columns(X: Matrix, width: int) -> Matrix:
+    """X with zero columns appended, or its last columns left out. X itself is not changed."""
+    if X.shape[1] == width:
+        return X
+    if sp.issparse(X):
+        if X.shape[1] > width:
+            return sp.csr_matrix(X[:, :width])
+        return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+    if X.shape[1] > width:
+        return np.ascontiguousarray(X[:, :width])
+    if width > 2 * X.shape[1] + 1000:  # mostly zeros: do not let one large index fill the memory
+        return with_columns(sp.csr_matrix(X), width)
+    return np.hstack([X, np.zeros((X.shape[0], width - X.shape[1]), dtype=X.dtype)])

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from kfu.data import Matrix, check_width, check_X
+from kfu.data import Matrix, check_width, check_X, with_columns
 from kfu.errors import DataError, ModelError
 from kfu.kernels import KERNELS, KernelSpec
 from kfu.machine_kinds import CLASSIFIER, NOVELTY, kind_of_machine
@@ -249,7 +249,7 @@ class Model:
         key = (X.shape[1], threads)
         if self._bounded is None or self._bounded[0] != key:
             assert self.support_vectors is not None
-            vectors = _with_columns(self.support_vectors, X.shape[1])
+            vectors = with_columns(self.support_vectors, X.shape[1])
             gram = Gram(vectors, self.kernel, precision="float32", threads=threads)
             self._bounded = (key, gram)
         gram = self._bounded[1]
@@ -300,7 +300,7 @@ class Model:
             )
         check_width(X, source)
         if width < self.n_features or not _has_entries_from(X, self.n_features):
-            return _with_columns(X, self.n_features)
+            return with_columns(X, self.n_features)
         takes = self._takes_unseen_features()
         warnings.warn(
             f"{source}: {width} features where the model has {self.n_features}; those it was not "
@@ -308,7 +308,7 @@ class Model:
             UserWarning,
             stacklevel=3,
         )
-        return X if takes else _with_columns(X, self.n_features)
+        return X if takes else with_columns(X, self.n_features)
 
     def linear_weights(self) -> np.ndarray:
         """w (n_machines, n_features) of a linear kernel: f(x) = ⟨w, x⟩ + b, x scaled."""
@@ -406,7 +406,7 @@ class Model:
         rule = special_rule(self.machine)
         if rule is not None:
             known = self.support_vectors
-            held = None if known is None else _with_columns(known, width)
+            held = None if known is None else with_columns(known, width)
             columns = self.support if known is None else slice(None)
             return lambda block: rule(self, held, block[:, columns], threads)
         if self.support_vectors is None:
@@ -414,7 +414,7 @@ class Model:
             return lambda block: _precomputed_sums(block, self.support, weighted)
         from kfu._gram import Gram
 
-        vectors = _with_columns(self.support_vectors, width)
+        vectors = with_columns(self.support_vectors, width)
         n_entries = vectors.nnz if sp.issparse(vectors) else vectors.size
         if self.kernel.name == "linear" and self.n_machines * width <= n_entries:
             unseen = width - self.n_features
@@ -477,21 +477,6 @@ def _has_entries_from(X: Matrix, column: int) -> bool:
     if sp.issparse(X):
         return bool(np.any((X.indices >= column) & (X.data != 0)))
     return bool(np.any(X[:, column:]))
-
-
-def _with_columns(X: Matrix, width: int) -> Matrix:
-    """X with zero columns appended, or its last columns left out. X itself is not changed."""
-    if X.shape[1] == width:
-        return X
-    if sp.issparse(X):
-        if X.shape[1] > width:
-            return sp.csr_matrix(X[:, :width])
-        return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
-    if X.shape[1] > width:
-        return np.ascontiguousarray(X[:, :width])
-    if width > 2 * X.shape[1] + 1000:  # mostly zeros: do not let one large index fill the memory
-        return _with_columns(sp.csr_matrix(X), width)
-    return np.hstack([X, np.zeros((X.shape[0], width - X.shape[1]), dtype=X.dtype)])
 
 
 def _block_rows(X: Matrix, n_machines: int) -> int:

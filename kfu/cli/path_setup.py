@@ -10,12 +10,12 @@ import scipy.sparse as sp
 
 from kfu.cli import console, inputs
 from kfu.cli.training_setup import data_options, read_training_data, scaled
-from kfu.data import Dataset, Matrix
+from kfu.data import Dataset, Matrix, with_columns
 from kfu.errors import DataError, SettingsError
 from kfu.kernels import KERNELS, KernelSpec, suggest_gamma
 from kfu.machines.task import TrainingTask
 from kfu.paths.following import FollowOptions, path_task, solver_settings, watched_rows
-from kfu.paths.loading import embedded, with_columns
+from kfu.paths.loading import embedded
 from kfu.paths.path import DataReference, RegularisationPath
 from kfu.paths.registry import PathDefinition, Span
 from kfu.paths.selection import SplitCurve, ValidationCurves, splits

@@ -41,7 +41,8 @@ from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
 from kfu.machines.task import TrainingTask
 from kfu.machines.training import prepare
-from kfu.paths.gap_follower import Breakpoint, GapFollower
+from kfu.paths.gap_breakpoint import Breakpoint
+from kfu.paths.gap_follower import GapFollower
 from kfu.paths.gap_result import GapPath, signs_of
 from kfu.paths.sloped_loss import SlopedLoss
 

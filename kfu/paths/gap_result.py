@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfu.errors import DataError, SettingsError
+from kfu.errors import SettingsError
 from kfu.machines.task import TrainingTask, rows_of
 from kfu.model import Model
-from kfu.paths.gap_follower import AT_BOUND, Breakpoint, Tally
+from kfu.paths.extraction import extracted_model, matched_validation
+from kfu.paths.gap_breakpoint import Breakpoint, Tally
+from kfu.paths.gap_follower import AT_BOUND
 from kfu.paths.gap_segment import Segment
 from kfu.paths.sloped_loss import SlopedLoss
 
@@ -168,29 +170,13 @@ class GapPath:
         return (n_margin, len(beta) - n_margin - n_correct, n_correct), violation, pair_gap
 
     def _model(self, cost: float, beta: np.ndarray, bias: float, facts: dict[str, Any]) -> Model:
-        task = self.task
-        support = np.flatnonzero(beta)
-        code, counts = np.zeros((0, 1)), np.zeros(0, dtype=np.int64)
-        if task.labels is not None:
-            assert task.code is not None
-            support = support[np.argsort(task.labels[support], kind="stable")]
-            code, counts = task.code, np.bincount(task.labels[support], minlength=2)
-        info = {"status": "converged", **facts, "bias": bias, "n_sv": int(support.size)}
-        return Model(
-            machine=self.machine,
-            kernel=task.kernel,
-            classes=task.classes,
-            n_features=task.X.shape[1],
-            support=support,
-            support_vectors=None if task.kernel.is_precomputed else rows_of(task.X, support),
-            coef=beta[None, support],
-            bias=np.array([bias]),
-            code=code,
-            decoding=task.decoding,
+        return extracted_model(
+            self.task,
+            beta[:, None],
+            np.array([bias]),
             scaler=self.scaler,
-            settings={**task.described(), "cost": cost, "gap": self.gap},
-            info=info,
-            n_support=counts,
+            settings={"cost": cost, "gap": self.gap},
+            info=facts,
         )
 
     # ---- breakpoints -----------------------------------------------------------------------
@@ -225,20 +211,8 @@ class GapPath:
 
     def validate(self, X: Any, y: Any) -> np.ndarray:
         """Sets and returns `valid_error`: one pass over the kernel for all breakpoints."""
-        if y is None:
-            raise SettingsError("validation rows need their labels")
-        model = self.at(self.points[0].cost)
-        X = model.match_features(X, source="validation data")
-        targets = _encoded(np.asarray(y), self.task)
-        if X.shape[0] == 0 or targets.shape != (X.shape[0],):
-            raise DataError(
-                "validation data",
-                None,
-                f"{targets.size} labels for {X.shape[0]} rows",
-                "give one row at least, and one label each",
-            )
-        if self.scaler is not None:
-            X = self.scaler.transform(X)
+        X, labels = matched_validation(self.at(self.points[0].cost), X, y, self.scaler)
+        targets = _encoded(labels, self.task)
         support = np.unique(np.concatenate([point.support for point in self.points]))
         coef = np.stack([point.beta[support] for point in self.points], axis=1)
         values = _outputs(self.task, support, coef, X)

@@ -31,7 +31,7 @@ import numpy as np
 from kfu.paths.sloped_loss import SlopedLoss, product
 
 if TYPE_CHECKING:
-    from kfu.paths.gap_follower import Breakpoint
+    from kfu.paths.gap_breakpoint import Breakpoint
 
 N_PIECES = 8  # between knots
 TINY = np.finfo(float).tiny

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from kfu.data import with_columns
 from kfu.errors import DataError, SettingsError
 from kfu.io import read_dataset
 from kfu.kernels import KernelSpec
@@ -187,19 +188,6 @@ def place_of_rows(found: PathFile) -> str:
         f"the file of its rows, {name}, is not there",
         "name it with --train (a path written with --embed holds its rows)",
     )
-
-
-def with_columns(X: Any, width: int) -> Any:
-    """X with zero columns appended, or its last columns left out."""
-    if X.shape[1] == width:
-        return X
-    if sp.issparse(X):
-        if X.shape[1] > width:
-            return sp.csr_matrix(X[:, :width])
-        return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
-    if X.shape[1] > width:
-        return np.ascontiguousarray(X[:, :width])
-    return np.hstack([X, np.zeros((X.shape[0], width - X.shape[1]), dtype=X.dtype)])
 
 
 def embedded(X: Any, y: Any) -> str:

@@ -17,11 +17,11 @@ import scipy
 
 from kfu._version import __version__
 from kfu.errors import SettingsError
-from kfu.machine_kinds import CLASSIFIER, NOVELTY, kind_of_machine
-from kfu.machines.task import TrainingTask, rows_of
+from kfu.machines.task import TrainingTask
 from kfu.model import Model
 from kfu.paths.certificate import certify
 from kfu.paths.columns import find_columns, records_of
+from kfu.paths.extraction import extracted_model
 from kfu.paths.path_file import write_path_file
 from kfu.paths.ranges import ranges_of
 from kfu.paths.registry import VALUE_COLUMNS, PathDefinition, Span
@@ -231,37 +231,13 @@ class RegularisationPath:
         return text
 
     def _model(self, coef: np.ndarray, bias: float, facts: dict[str, Any], value: float) -> Model:
-        task = self.task
-        support = np.flatnonzero(coef)
-        kind = kind_of_machine(self.machine)
-        code, classes = np.zeros((0, 1)), np.zeros(0)
-        counts = np.zeros(0, dtype=np.int64)
-        if kind == CLASSIFIER:
-            assert task.labels is not None
-            assert task.code is not None
-            code, classes = task.code, task.classes
-            support = support[np.argsort(task.labels[support], kind="stable")]
-            counts = np.bincount(task.labels[support], minlength=len(classes))
-        elif kind == NOVELTY:
-            code, classes = np.array([[-1], [1]]), np.array([-1.0, 1.0])
-            counts = np.array([0, support.size])
-        settings = {**task.described(), **self._setting_at(value)}
-        info = {"status": "converged", **facts, "bias": bias, "n_sv": int(support.size)}
-        return Model(
-            machine=self.machine,
-            kernel=task.kernel,
-            classes=classes,
-            n_features=self.n_features,
-            support=support,
-            support_vectors=None if task.kernel.is_precomputed else rows_of(task.X, support),
-            coef=coef[None, support],
-            bias=np.array([bias]),
-            code=code,
-            decoding=task.decoding,
+        return extracted_model(
+            self.task,
+            coef[:, None],
+            np.array([bias]),
             scaler=self.scaler,
-            settings=settings,
-            info=info,
-            n_support=counts,
+            settings=self._setting_at(value),
+            info=facts,
         )
 
     def _setting_at(self, value: float) -> dict[str, Any]:

@@ -30,10 +30,11 @@ from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
 from kfu.least_squares.full import FullSolution
 from kfu.least_squares.spectrum import Spectrum
-from kfu.machines.task import TrainingTask, rows_of
+from kfu.machines.task import TrainingTask
 from kfu.machines.training import prepare
 from kfu.model import Model
 from kfu.multiclass.decoding import decode
+from kfu.paths.extraction import extracted_model, matched_validation
 
 if TYPE_CHECKING:
     from kfu.scale import Scaler
@@ -156,38 +157,21 @@ class RidgePath:
         return self._model(number, self.solution(number))
 
     def _model(self, lam: float, found: FullSolution) -> Model:
-        task = self.task
-        support = np.flatnonzero(np.any(found.coef != 0.0, axis=1))
-        counts = np.zeros(0, dtype=np.int64)
-        if task.labels is not None:
-            support = support[np.argsort(task.labels[support], kind="stable")]
-            counts = np.bincount(task.labels[support], minlength=len(task.classes))
         figures = self._figures(lam, found)
         info = {
-            "status": "converged",
             **{name: figure for name, figure in figures.items() if figure is not None},
             "ridge": lam * self.n_rows,
             "lambda": lam,
             "df": found.info["df"],
-            "bias": found.bias.tolist() if found.bias.size > 1 else float(found.bias[0]),
-            "n_sv": int(support.size),
-            "n_usv": int(support.size),
+            "n_usv": int(np.count_nonzero(np.any(found.coef != 0.0, axis=1))),
         }
-        model = Model(
-            machine=self.machine,
-            kernel=task.kernel,
-            classes=task.classes,
-            n_features=task.X.shape[1],
-            support=support,
-            support_vectors=None if task.kernel.is_precomputed else rows_of(task.X, support),
-            coef=np.ascontiguousarray(found.coef[support].T),
-            bias=found.bias,
-            code=np.zeros((0, 1)) if task.code is None else task.code,
-            decoding=task.decoding if task.labels is not None else "votes",
+        model = extracted_model(
+            self.task,
+            found.coef,
+            found.bias,
             scaler=self.scaler,
-            settings={**task.described(), "lambda": lam},
+            settings={"lambda": lam},
             info=info,
-            n_support=counts,
         )
         model.loo = found.loo
         return model
@@ -294,20 +278,9 @@ class RidgePath:
 
     def validate(self, X: Any, y: Any) -> np.ndarray:
         """Sets and returns `valid_error`, the error of other rows at every λ of the grid."""
-        if y is None:
-            raise SettingsError("validation rows need their labels")
         found = [self.solution(float(lam)) for lam in self.lam]
-        X = self._model(float(self.lam[0]), found[0]).match_features(X, source="validation data")
-        y = np.asarray(y)
-        if X.shape[0] == 0 or y.shape != (X.shape[0],):
-            raise DataError(
-                "validation data",
-                None,
-                f"{y.size} labels for {X.shape[0]} rows",
-                "give one row at least, and one label each",
-            )
-        if self.scaler is not None:
-            X = self.scaler.transform(X)
+        model = self._model(float(self.lam[0]), found[0])
+        X, y = matched_validation(model, X, y, self.scaler)
         outputs = self._outputs(found, X)
         task = self.task
         if task.labels is None:

@@ -31,7 +31,8 @@ from kfu._gram import Gram
 from kfu.errors import DataError, SettingsError
 from kfu.machines.reductions import fill
 from kfu.machines.task import TrainingTask
-from kfu.paths.registry import PathDefinition, Span, Start
+from kfu.paths.in_lambda import LambdaPath
+from kfu.paths.registry import Span, Start
 from kfu.paths.states import Vocabulary, two_sided
 from kfu.solvers import DualProblem
 from kfu.solvers.dual import solve
@@ -55,9 +56,8 @@ START_TOLERANCE = (
 )
 
 
-class SvcPath(PathDefinition):
+class SvcPath(LambdaPath):
     machine = "svc"
-    parameter = "lambda"
     summary = "the C-SVC in λ = 1/C"
 
     def check(self, task: TrainingTask) -> None:
@@ -116,21 +116,6 @@ class SvcPath(PathDefinition):
         X, kernel = task.solver_kernel()
         settings = replace(task.settings, tolerance=1e-5, polish=False)
         return lam * solve(dual, X, kernel, settings).beta
-
-    def coefficients(
-        self, task: TrainingTask, beta: np.ndarray, theta: np.ndarray, t: float
-    ) -> tuple[np.ndarray, float]:
-        return beta / t, (-float(theta[0]) / t if task.bias == "free" else 0.0)
-
-    def objective(
-        self, task: TrainingTask, minimised: np.ndarray, theta: np.ndarray, t: np.ndarray
-    ) -> np.ndarray:
-        return np.asarray(-minimised / t**2)
-
-    def violation(
-        self, task: TrainingTask, kkt: np.ndarray, theta: np.ndarray, t: np.ndarray
-    ) -> np.ndarray:
-        return np.asarray(kkt / t)
 
     def vocabulary(self, task: TrainingTask) -> Vocabulary:
         y = self.signs(task)
