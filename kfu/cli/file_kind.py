@@ -67,9 +67,16 @@ def load_any_model(path: str, at: float | None = None, train: str | None = None)
 
 
 def model_of_path(path: str, at: float | None, train: str | None) -> Model:
-    from kfu.paths.loading import load_path
+    from kfu.paths.loading import path_of
+    from kfu.paths.path_file import is_table, read_path_file
 
     if at is None:
         raise SettingsError(f"{path} is a path, a model for every C; say which with --at C")
     with console.library_warnings():
-        return load_path(path, train=train).at(at)
+        found = read_path_file(path)
+        if is_table(found.header):
+            from kfu.paths.table_file import model_of_table
+
+            console.note(f"{path} is a table of solutions; the model is trained afresh at {at:g}")
+            return model_of_table(found, at, train_file=train)
+        return path_of(found, train=train).at(at)

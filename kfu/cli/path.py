@@ -26,13 +26,13 @@ from kfu.cli.path_setup import (
     span_of,
     split_curves,
 )
-from kfu.cli.path_tables import is_table_wanted, write_table
+from kfu.cli.path_tables import from_table, is_table_wanted, write_table
 from kfu.cli.train import default_model_path, interrupt_on_terminate
 from kfu.errors import SettingsError
 from kfu.paths.following import follow_path
 from kfu.paths.loading import path_of
 from kfu.paths.path import RegularisationPath
-from kfu.paths.path_file import PART_SUFFIX, PathFile, read_path_file
+from kfu.paths.path_file import PART_SUFFIX, PathFile, is_table, read_path_file
 from kfu.paths.registry import definition_of
 from kfu.paths.resuming import resume_path
 
@@ -128,6 +128,8 @@ def check_wanted(opts: dict[str, Any]) -> None:
         raise SettingsError("--model: say where on the path, with --at C or --select min")
     if opts["folds"] is not None and opts["bootstrap"] is not None:
         raise SettingsError("--folds and --bootstrap: give one of them")
+    if opts["rescale"] and not splits_wanted(opts):
+        raise SettingsError("--rescale is for --folds and --bootstrap; give one of them")
     for name in ("plot", "html"):
         if opts[name] == "-":
             raise SettingsError(f"--{name} - : it cannot go to stdout; give the name of a file")
@@ -220,6 +222,9 @@ def from_file(
         return resumed(data, place, None, report, opts, begin)
     with console.library_warnings():
         file = read_path_file(data)
+    if is_table(file.header):
+        return from_table(file, output, report, opts, begin)
+    with console.library_warnings():
         found = path_of(file, train=opts["train"], threads=opts["threads"])
     if output == "-":
         write_stdout(found)

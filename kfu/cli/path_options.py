@@ -164,6 +164,12 @@ validation_options = grouped(
         help="The same with B bootstrap samples, validated with the rows not drawn.",
     ),
     click.option(
+        "--rescale",
+        is_flag=True,
+        help="Keep lambda per row: that of a split counts n/n_split times on the path of all n "
+        "rows (with --folds, --bootstrap).",
+    ),
+    click.option(
         "--select",
         type=Name("rule", list(RULE_WORDS), {word: short for short, word in RULE_WORDS.items()}),
         default=None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -20,8 +21,9 @@ STATUS_TEXT = {
     "hard_margin": "complete: nothing changes beyond (hard margin)",
     "max_steps": "stopped at --max-steps",
     "interrupted": "interrupted",
-    "running": "unfinished",
+    "unfinished": "unfinished (--resume goes on)",
 }
+MODEL_WORDS = {"cost": "C", "epsilon": "epsilon", "nu": "nu", "n_sv": "support vectors"}
 
 
 class PathDisplay:
@@ -100,15 +102,20 @@ def path_report(
     return content
 
 
+def data_text(content: dict[str, Any]) -> str:
+    """Rows, features and classes, as the summaries say them."""
+    classes = f", {content['n_classes']} classes" if content["n_classes"] else ""
+    return f"{content['n']} rows, {content['n_features']} features{classes}"
+
+
 def print_summary(content: dict[str, Any], output: str | None, to_stderr: bool) -> None:
     names = VALUE_COLUMNS[content["parameter"]]
     facts: list[tuple[str, Any]] = []
     if output is not None and output != "-":
         facts.append(("path", output))
-    classes = f", {content['n_classes']} classes" if content["n_classes"] else ""
     facts += [
         ("status", STATUS_TEXT.get(content["status"], content["status"])),
-        ("data", f"{content['n']} rows, {content['n_features']} features{classes}"),
+        ("data", data_text(content)),
         ("machine", f"{content['machine']} in {content['parameter']}"),
         ("kernel", content["kernel"]),
         ("steps", f"{content['steps']} ({content['events']} events)"),
@@ -127,15 +134,16 @@ def print_summary(content: dict[str, Any], output: str | None, to_stderr: bool) 
     if "choice" in content:
         choice = content["choice"]
         said = f"{figure(choice['lambda'])} (C {figure(choice['C'])}), error "
-        facts.append((f"lambda by {choice['rule']}", said + figure(choice["error"])))
+        said += figure(choice["error"])
+        if math.isfinite(choice["standard_error"]):
+            said += f" ± {choice['standard_error']:.2g}"
+        facts.append((f"lambda by {choice['rule']}", said))
     if "model" in content:
         model = content["model"]
         said = ", ".join(
-            f"{name} {figure(model[name])}"
-            for name in ("cost", "epsilon", "nu", "n_sv")
-            if name in model
+            f"{word} {figure(model[name])}" for name, word in MODEL_WORDS.items() if name in model
         )
-        facts.append(("model", f"{model['file']} ({said.replace('n_sv', 'support vectors')})"))
+        facts.append(("model", f"{model['file']} ({said})"))
     facts.append(("seconds", f"{content['seconds']['total']:.3f}"))
     rows = [[name, figure(value)] for name, value in facts]
     print_table(["", ""], rows, to_stderr=to_stderr)

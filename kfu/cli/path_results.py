@@ -31,12 +31,15 @@ def conclude(
     begin: float,
     seconds: dict[str, float],
 ) -> int:
-    """Choose, extract, draw, report; returns the exit code."""
+    """Choose, extract, draw, report; returns the exit code. `seconds` has "path" when a path was
+    followed."""
     choice = choice_of(found, curves, opts)
     content = path_report(found, curves, choice)
     model = write_model(found, choice, data, opts)
     if model is not None:
         content["model"] = model
+    for remark in found.definition.remarks(found):
+        console.warn(remark)
     for name in ("plot", "html"):
         if opts[name] is not None:
             draw(name, found, opts[name], curves, choice)
@@ -45,7 +48,7 @@ def conclude(
         write_json(report, content)
     if report != "-" and not console.is_quiet():
         print_summary(content, output, to_stderr=output == "-")
-    return exit_code(found, output or data)
+    return exit_code(found, output or data) if "path" in seconds else 0
 
 
 def choice_of(

@@ -233,4 +233,12 @@ def split_curves(
             f"{curve.error.minimum:.4g}"
         )
 
-    return follow_task_splits(definition, task, parts, span=span, limits=limits, on_split=tell)
+    return follow_task_splits(
+        definition,
+        task,
+        parts,
+        span=span,
+        limits=limits,
+        rescale=opts["rescale"],
+        on_split=tell,
+    )

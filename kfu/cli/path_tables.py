@@ -16,25 +16,34 @@ from kfu._version import __version__
 from kfu.cli import console, inputs
 from kfu.cli.main import EXIT_INTERRUPTED, EXIT_NOT_CONVERGED
 from kfu.cli.path_options import RIDGE_MACHINES
+from kfu.cli.path_output import STATUS_TEXT, data_text
 from kfu.cli.path_setup import RawRows, epsilon_option, read_raw, span_of, validation_data
 from kfu.cli.train import default_model_path, interrupt_on_terminate
 from kfu.errors import SettingsError
+from kfu.kernels import KernelSpec
 from kfu.paths.gap_path import COST_RANGE, GapPath, follow_gap
-from kfu.paths.path_file import path_lines, record_keys, write_path_file
+from kfu.paths.path_file import PathFile, path_lines, record_keys, write_path_file
 from kfu.paths.registry import Span
 from kfu.paths.rls import RidgePath, rls_path
+from kfu.paths.table_file import best_of_table, model_of_table
 from kfu.report import figure, peak_rss_mib, print_table, write_json
 from kfu.solvers import SolverSettings
 
 EXACT_ONLY = {
     "folds": "--folds",
     "bootstrap": "--bootstrap",
+    "rescale": "--rescale",
     "plot": "--plot",
     "html": "--html",
     "resume": "--resume",
     "embed": "--embed",
     "upward": "--upward",
     "ridge": "--ridge",
+}
+ERROR_WORDS = {
+    "loo": "left-out squared error",
+    "loo_error": "left-out error",
+    "valid_error": "validation error",
 }
 TablePath = GapPath | RidgePath
 
@@ -72,7 +81,7 @@ def write_table(
     if report is not None:
         write_json(report, content)
     if report != "-" and not console.is_quiet():
-        print_summary(content, output)
+        print_summary(content, output, to_stderr=output == "-")
     return exit_code(found)
 
 
@@ -170,7 +179,10 @@ def header_of(
     }
     if isinstance(found, GapPath):
         header |= {"gap": found.gap, "worst_gap": found.worst_gap}
+    has_weights = bool(np.any(task.weights != 1.0))
     return header | {
+        "weights": task.weights.tolist() if has_weights else None,
+        "scaler": None if raw.scaler is None else raw.scaler.to_dict(),
         "data": raw.reference(task).to_dict(),
         "versions": {"kfu": __version__, "numpy": np.__version__},
     }
@@ -206,33 +218,102 @@ def chosen_value(found: TablePath, opts: dict[str, Any]) -> float | None:
     return float(found.costs[int(np.argmin(found.valid_error))])
 
 
-def print_summary(content: dict[str, Any], output: str) -> None:
+# ---- from the file of a table ---------------------------------------------------------------
+
+
+def from_table(
+    file: PathFile, output: str | None, report: str | None, opts: dict[str, Any], begin: float
+) -> int:
+    """Convert a table, or train a model at one of its values; returns the exit code."""
+    for name in ("plot", "html", "embed", "validate"):
+        if inputs.is_flag(name):
+            raise SettingsError(
+                f"--{name}: {file.name} is a table of solutions (of --gap, or of least squares), "
+                "not a whole path; leave it out"
+            )
+    if opts["select"] == "1se":
+        raise SettingsError("--select 1se is for exact paths; choose min, or give --at")
+    if output == "-":
+        sys.stdout.writelines(path_lines(file.header, file.records))
+    elif output is not None:
+        write_path_file(output, file.header, file.records)
+    content = report_of_file(file)
+    value = opts["at"] if opts["select"] is None else best_of_table(file)
+    if value is not None:
+        stem = file.name.removesuffix(".jsonl").removesuffix(".csv")
+        place = opts["model"] or default_model_path(stem)
+        with console.library_warnings():
+            model = model_of_table(file, value, train_file=opts["train"], threads=opts["threads"])
+        model.save(place)
+        content["model"] = {"file": place, "at": value, "trained": "afresh", **model.info}
+    content["seconds"] = {"total": time.perf_counter() - begin}
+    if report is not None:
+        write_json(report, content)
+    if report != "-" and not console.is_quiet():
+        print_summary(content, output or file.name, to_stderr=output == "-")
+    return 0
+
+
+def report_of_file(file: PathFile) -> dict[str, Any]:
+    header = file.header
+    ends = sorted(record["lambda"] for record in file.records)
+    content: dict[str, Any] = {
+        "status": header.get("status", "done"),
+        "machine": header["machine"],
+        "kernel": KernelSpec.from_dict(header["kernel"]).describe(),
+        "n": header["n"],
+        "n_features": header["n_features"],
+        "n_classes": len(header["classes"]),
+        "lambda_least": ends[0],
+        "lambda_most": ends[-1],
+        "points": file.records,
+        "version": __version__,
+    }
+    if "gap" in header:
+        content |= {name: header[name] for name in ("gap", "worst_gap")}
+        content["n_breakpoints"] = len(file.records)
+    return content
+
+
+# ---- what is said ---------------------------------------------------------------------------
+
+
+def print_summary(content: dict[str, Any], output: str, to_stderr: bool) -> None:
     facts: list[tuple[str, Any]] = [] if output == "-" else [("path", output)]
+    is_gap = "gap" in content
     facts += [
-        ("status", content["status"]),
-        ("data", f"{content['n']} rows, {content['n_features']} features"),
-        ("machine", content["machine"]),
+        ("status", STATUS_TEXT.get(content["status"], content["status"])),
+        ("data", data_text(content)),
+        ("machine", f"{content['machine']} in lambda"),
         ("kernel", content["kernel"]),
         ("lambda", f"{figure(content['lambda_most'])} to {figure(content['lambda_least'])}"),
     ]
-    if "gap" in content:
+    if is_gap:
+        ends = 1.0 / content["lambda_most"], 1.0 / content["lambda_least"]
+        facts.append(("C", f"{figure(ends[0])} to {figure(ends[1])}"))
+        solves = f" ({content['n_solves']} solves)" if "n_solves" in content else ""
         facts += [
-            ("breakpoints", f"{content['n_breakpoints']} ({content['n_solves']} solves)"),
+            ("breakpoints", f"{content['n_breakpoints']}{solves}"),
             ("largest relative gap", f"{figure(content['worst_gap'])} (asked {content['gap']:g})"),
         ]
     else:
         facts.append(("points", len(content["points"])))
-    for name in ("loo", "loo_error", "valid_error"):
+    is_class = content["n_classes"] > 0
+    for name, word in ERROR_WORDS.items():
+        if name == "valid_error" and not is_class:
+            word = "validation squared error"
         values = [point[name] for point in content["points"] if point.get(name) is not None]
         if values:
-            facts.append((f"least {name}".replace("_", " "), min(values)))
+            facts.append((f"least {word}", min(values)))
     if "model" in content:
         model = content["model"]
-        name = "C" if "gap" in content else "lambda"
-        facts.append(("model", f"{model['file']} ({name} {figure(model['at'])})"))
+        said = f"{'C' if is_gap else 'lambda'} {figure(model['at'])}"
+        said += f", support vectors {model['n_sv']}" if "n_sv" in model else ""
+        said += ", trained afresh" if "trained" in model else ""
+        facts.append(("model", f"{model['file']} ({said})"))
     facts.append(("seconds", f"{content['seconds']['total']:.3f}"))
     rows = [[name, figure(value)] for name, value in facts]
-    print_table(["", ""], rows, to_stderr=output == "-")
+    print_table(["", ""], rows, to_stderr=to_stderr)
 
 
 def exit_code(found: TablePath) -> int:

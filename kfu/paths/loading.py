@@ -59,8 +59,8 @@ def path_of(
         raise DataError(
             found.name,
             None,
-            "the table of a path, without what its coefficients could be made from",
-            "extract models in the command that writes it, with --at or --select",
+            "a table of solutions (of --gap, or of least squares), not a whole path",
+            "'kfu path FILE --at C' trains a model at one of its values",
         )
     definition = definition_of(header["machine"], header["parameter"])
     scaler = Scaler.from_dict(header["scaler"], found.name) if header.get("scaler") else None
@@ -110,14 +110,7 @@ def rebuilt_task(
 ) -> TrainingTask:
     """The task of the path over these rows; DataError unless they are its rows."""
     header = found.header
-    if X.shape[0] != header["n"] or X.shape[1] != header["n_features"]:
-        raise DataError(
-            source,
-            None,
-            f"{X.shape[0]} rows and {X.shape[1]} features, and {found.name} is a path of "
-            f"{header['n']} rows and {header['n_features']} features",
-            "give the rows it was followed on",
-        )
+    check_shape(found, X, source)
     settings = header["settings"]
     weights = header.get("weights")
     task = path_task(
@@ -132,15 +125,33 @@ def rebuilt_task(
         source=source,
         **{name: value for name, value in settings.items() if name not in NOT_OPTIONS},
     )
-    if task.fingerprint()["data"] != header["data"]["fingerprint"]:
+    check_fingerprint(found, task, source)
+    task.class_weight = settings.get("class_weight")
+    return task
+
+
+def check_shape(found: PathFile, X: Any, source: str) -> None:
+    """DataError unless there are as many rows and features as the path has."""
+    n, width = found.header["n"], found.header["n_features"]
+    if X.shape != (n, width):
+        raise DataError(
+            source,
+            None,
+            f"{X.shape[0]} rows and {X.shape[1]} features, and {found.name} is a path of "
+            f"{n} rows and {width} features",
+            "give the rows it was followed on",
+        )
+
+
+def check_fingerprint(found: PathFile, task: TrainingTask, source: str) -> None:
+    """DataError unless the rows are those of the path."""
+    if task.fingerprint()["data"] != found.header["data"]["fingerprint"]:
         raise DataError(
             source,
             None,
             f"not the rows that {found.name} is a path of (they or their labels differ)",
             "give the rows it was followed on with --train, in their order",
         )
-    task.class_weight = settings.get("class_weight")
-    return task
 
 
 # ---- rows -----------------------------------------------------------------------------------

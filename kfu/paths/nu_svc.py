@@ -107,10 +107,26 @@ class NuSvcPath(PathDefinition):
         beta, theta = path.track.solution(last)
         return self.coefficients(task, beta, theta, last)
 
+    def remarks(self, path: Any) -> list[str]:
+        theta = np.asarray(path.track.theta)
+        gone = np.flatnonzero(~margins_of(theta)[1])
+        if not gone.size or not np.isfinite(theta).all():
+            return []
+        top = float(path.track.t[gone].max())
+        return [
+            f"from nu = {top:.6g} down the margin is 0: the classes are not told apart by more "
+            "than rounding, and errors there mean little"
+        ]
+
 
 def scales_of(theta: np.ndarray) -> np.ndarray:
     """1/ρ, or 1 where ρ is no more than rounding; theta is (2,) or (m, 2)."""
+    margin, is_there = margins_of(theta)
+    return np.where(is_there, 1.0 / np.where(is_there, margin, 1.0), 1.0)
+
+
+def margins_of(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """ρ, and whether it is more than rounding."""
     plus, minus = np.asarray(theta)[..., 0], np.asarray(theta)[..., 1]
     margin = 0.5 * (plus - minus)
-    is_there = margin > LEAST_MARGIN * np.maximum(1.0, np.abs(0.5 * (plus + minus)))
-    return np.where(is_there, 1.0 / np.where(is_there, margin, 1.0), 1.0)
+    return margin, margin > LEAST_MARGIN * np.maximum(1.0, np.abs(0.5 * (plus + minus)))

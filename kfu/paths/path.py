@@ -227,7 +227,7 @@ class RegularisationPath:
         text = f"{name} = {value:.6g} is not on the path"
         text += f", which goes from {name} = {ends[0]:.6g} to {ends[1]:.6g}"
         if not self.is_finished:
-            text += f"; it stopped early ({self.status}): resume it"
+            text += f" so far: it stopped early ({self.status}); resume it"
         return text
 
     def _model(self, coef: np.ndarray, bias: float, facts: dict[str, Any], value: float) -> Model:

@@ -11,7 +11,7 @@ numbers, written so that reading them gives the same float64; what is not known 
 
 ε-paths (kfu.paths.gap_path) and paths of least squares (kfu.paths.rls) are tables: their records
 are solutions at some values (event "solve" or "grid") with the columns that the header names as
-``more_columns``, and no model can be made from the file.
+``more_columns``; models are trained afresh (kfu.paths.table_file).
 
 A file whose last record has no "end" is a path that was stopped; one that ends within a line was
 cut off while it was written. Either can be resumed: nothing but the last line is ever lost.

@@ -128,6 +128,10 @@ class PathDefinition(abc.ABC):
         """(coef, bias) at a t that the path does not cover but determines, else None."""
         return None
 
+    def remarks(self, path: Any) -> list[str]:
+        """What a user ought to know of a path beside its figures; one sentence each."""
+        return []
+
 
 # (machine, parameter) -> "module:class". The first of a machine's parameters is its default.
 PATHS: dict[tuple[str, str], str] = {

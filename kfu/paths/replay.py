@@ -52,7 +52,7 @@ def track_of(
         line = int(np.argmin(way)) + (4 if found.is_csv else 3)
         raise DataError(found.name, line, f"{name} goes back", "compute the path again")
     X, kernel = task.solver_kernel()
-    status = "interrupted"
+    status = UNFINISHED
     if found.is_finished:
         is_hard = problem.ends_without_bound and columns["n_error"][-1] == 0
         status = "hard_margin" if is_hard else "done"
@@ -124,6 +124,7 @@ COLUMNS = (
     *("t", "theta", "objective", "kkt", "n_free", "n_bound", "n_null"),
     *("train_errors", "watch_errors"),
 )
+UNFINISHED = "unfinished"  # status of a track whose file has no end
 RESUMED = "resumed"  # counter of a track: the breakpoints at which it was taken up again
 CROSSINGS = ("crossing_t", "crossing_row", "crossing_set", "crossing_delta")
 

@@ -51,7 +51,7 @@ def test_at_extracts_what_train_trains(kfu, toy, toy_test, tmp_path):
     for C in (0.3, 10):
         result = kfu("path", "toy.jsonl", "--at", C, "--model", "at.kfu")
         assert result.exit_code == 0, result.stderr
-        assert f"cost {C}" in result.stdout
+        assert f"(C {C}, support vectors" in result.stdout
         assert kfu("train", toy, "-g", 0.5, "-c", C, "-e", 1e-9, "-o", "t.kfu").exit_code == 0
         expected = decisions(kfu, "t.kfu", toy_test)
         np.testing.assert_allclose(decisions(kfu, "at.kfu", toy_test), expected, atol=1e-6)
@@ -350,15 +350,71 @@ def test_tables_of_certified_paths_and_least_squares(kfu, toy, toy_test):
     assert header["more_columns"] == ["gap"]
     assert all(step["gap"] <= 0.01 for step in steps)
     assert Path("toy.kfu").exists()
-    refused = kfu("path", "toy.jsonl", "--at", 1)
-    assert refused.exit_code == 1
-    assert "extract models in the command that writes it" in refused.stderr
     result = kfu("path", regression_file(), "-m", "rls", "--at", 0.01, "-o", "rls.csv")
     assert result.exit_code == 0, result.stderr
     assert kfu("train", "reg.svm", "-m", "rls", "--lambda", 0.01, "-o", "t.kfu").exit_code == 0
     expected = decisions(kfu, "t.kfu", "reg.svm")
     np.testing.assert_allclose(decisions(kfu, "reg.kfu", "reg.svm"), expected, atol=1e-8)
     assert kfu("info", "rls.csv").exit_code == 0
+
+
+def test_models_from_files_of_tables_are_trained_afresh(kfu, toy, toy_test):
+    np.savetxt("w.txt", np.random.default_rng(0).uniform(0.5, 2, 80))
+    given = ("--scale", "standard", "--weights", "w.txt", "-w", "1=2", "-g", 0.3)
+    assert kfu("path", toy, *given, "--gap", 0.01, "--validate", toy_test, "-q").exit_code == 0
+    result = kfu("path", "toy.jsonl", "--at", 2, "--model", "m.kfu", "-o", "toy.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "trained afresh" in result.stdout
+    assert kfu("train", toy, *given, "-c", 2, "-o", "t.kfu", "-q").exit_code == 0
+    expected = decisions(kfu, "t.kfu", toy_test)
+    np.testing.assert_allclose(decisions(kfu, "m.kfu", toy_test), expected, atol=1e-9)
+    by_table = decisions(kfu, "toy.csv", toy_test, "--at", 2)
+    np.testing.assert_allclose(by_table, expected, atol=1e-9)
+    assert kfu("path", "toy.csv", "--select", "min", "--model", "s.kfu", "-q").exit_code == 0
+    assert kfu("path", toy, "-m", "rlsc", *given, "-o", "r.csv", "--at", 0.02, "-q").exit_code == 0
+    same = decisions(kfu, "r.csv", toy_test, "--at", 0.02)
+    np.testing.assert_allclose(same, decisions(kfu, "toy.kfu", toy_test), atol=1e-9)
+    for words, said in (
+        (("--plot", "x.png"), "not a whole path"),
+        (("--resume",), "not a whole path"),
+        (("--select", "1se"), "for exact paths"),
+        (("--at", 1, "--train", toy_test), "rows"),
+    ):
+        refused = kfu("path", "toy.csv", *words)
+        assert refused.exit_code in (1, 2)
+        assert said in refused.stderr
+
+
+def test_an_unfinished_path_gives_the_models_it_has(kfu, toy):
+    assert kfu("path", toy, "--max-steps", 9, "-q").exit_code == 3
+    last = lines_of(Path("toy.jsonl"))[-2]["C"]
+    result = kfu("path", "toy.jsonl", "--at", last)
+    assert result.exit_code == 0  # nothing was asked for that is not there
+    assert "unfinished (--resume goes on)" in result.stdout
+    refused = kfu("path", "toy.jsonl", "--at", 1e6)
+    assert refused.exit_code == 2
+    assert "so far: it stopped early (unfinished); resume it" in refused.stderr
+
+
+def test_rescaled_folds_keep_lambda_per_row(kfu, toy):
+    chosen = []
+    for words in ((), ("--rescale",)):
+        given = ("path", toy, "-g", 0.5, "--folds", 2, *words, "--report", "r.json", "-q")
+        assert kfu(*given).exit_code == 0
+        chosen.append(json.loads(Path("r.json").read_text())["choice"]["lambda"])
+    assert chosen[1] == pytest.approx(2 * chosen[0])  # halves
+    refused = kfu("path", toy, "--rescale")
+    assert refused.exit_code == 2
+    assert "--rescale is for --folds and --bootstrap" in refused.stderr
+
+
+def test_a_path_in_nu_says_where_the_margin_is_gone(kfu):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.tile([1, -1], 30)
+    Path("noise.svm").write_text(libsvm_text(X, y))
+    result = kfu("path", "noise.svm", "-m", "nu-svc", "-k", "linear")
+    assert result.exit_code == 0, result.stderr
+    assert "the margin is 0" in result.stderr
 
 
 def test_info_describes_a_path(kfu, toy):
