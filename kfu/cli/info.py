@@ -22,7 +22,7 @@ from kfu.diagnostics import (
 from kfu.errors import SettingsError
 from kfu.kernels import ALIASES as KERNEL_ALIASES
 from kfu.kernels import KERNELS, KernelSpec, psd_report, suggest_gamma
-from kfu.paths.path_file import keys_of, read_path_file
+from kfu.paths.path_file import PathFile, is_table, keys_of, read_path_file
 from kfu.report import figure, print_facts, print_table, write_json
 
 SAMPLE_ROWS = 500
@@ -154,12 +154,14 @@ def describe_path(path: str, as_json: bool) -> None:
     facts: list[tuple[str, Any]] = [
         ("file", path),
         ("kind", "path of kfu"),
-        ("status", content.get("status") or path_state(found.is_finished)),
+        ("status", path_state(found)),
         ("machine", f"{content['machine']} in {content['parameter']}"),
         ("kernel", content["kernel"]),
         ("rows", f"{content['n']}, {content['n_features']} features"),
         ("data", "in the file" if "rows_embedded" in content else content["data"]["file"]),
-        ("steps", f"{content['steps']} ({content['events']} events)"),
+        ("steps", f"{content['steps']} ({content['events']} events)")
+        if not is_table(found.header)
+        else ("solutions", len(found.records)),
     ]
     for name in names[1 : names.index("event")]:
         facts.append((name, f"{figure(ends[0][name])} to {figure(ends[1][name])}"))
@@ -168,8 +170,11 @@ def describe_path(path: str, as_json: bool) -> None:
     print_facts(facts)
 
 
-def path_state(is_finished: bool) -> str:
-    return "complete" if is_finished else "unfinished (kfu path --resume goes on)"
+def path_state(found: PathFile) -> str:
+    if is_table(found.header):
+        status = str(found.header.get("status", "done"))
+        return "complete" if status == "done" else status
+    return "complete" if found.is_finished else "unfinished (kfu path --resume goes on)"
 
 
 def describe_model(path: str, kind: str, as_json: bool) -> None:

@@ -25,6 +25,8 @@ from kfu.cli.path_setup import (
     rows_of_loaded,
     span_of,
     split_curves,
+    split_parts,
+    splits_wanted,
 )
 from kfu.cli.path_tables import from_table, is_table_wanted, write_table
 from kfu.cli.train import default_model_path, interrupt_on_terminate
@@ -163,9 +165,12 @@ def from_rows(
     if is_table_wanted(opts):
         return write_table(data, output, report, opts, begin)
     definition = definition_of(opts["machine"], opts["parameter"])
+    if opts["at"] == 0 and definition.parameter != "epsilon":
+        raise SettingsError("--at 0: give a number greater than 0")
     span = span_of(definition.parameter, opts)
     rows = read_rows(definition, data, opts)
     limits = follow_options(opts)
+    parts = split_parts(definition, rows.task, opts)
     watched = read_validation(definition, rows, opts) if opts["validate"] else None
     read_at = time.perf_counter()
     with contextlib.ExitStack() as stack:
@@ -187,13 +192,9 @@ def from_rows(
     followed_at = time.perf_counter()
     if output == "-":
         write_stdout(found)
-    curves = split_curves(definition, rows, span, limits, opts) if splits_wanted(opts) else None
+    curves = split_curves(definition, rows.task, parts, span, limits, opts)
     seconds = {"read": read_at - begin, "path": followed_at - read_at}
     return conclude(found, curves, data, output, report, opts, begin, seconds)
-
-
-def splits_wanted(opts: dict[str, Any]) -> bool:
-    return bool(opts["folds"] or opts["bootstrap"])
 
 
 def left_over(output: str) -> str | None:
@@ -251,10 +252,9 @@ def resumed(
     else:
         found = taken_up(earlier, file, output, opts)
     seconds = {"read": read_at - begin, "path": time.perf_counter() - read_at}
-    curves = None
-    if splits_wanted(opts):
-        rows = rows_of_loaded(found)
-        curves = split_curves(found.definition, rows, found.span, follow_options(opts), opts)
+    parts = split_parts(found.definition, found.task, opts)
+    limits = follow_options(opts)
+    curves = split_curves(found.definition, found.task, parts, found.span, limits, opts)
     return conclude(found, curves, output, output, report, opts, begin, seconds)
 
 

@@ -97,7 +97,10 @@ def path_report(
             "breakpoints": [curve.n_breakpoints for curve in curves.curves],
         }
     if choice is not None:
-        content["choice"] = choice.to_dict()
+        content["choice"] = chosen = choice.to_dict()
+        if found.parameter != "lambda":
+            chosen[found.parameter] = chosen.pop("lambda")
+            chosen.pop("C")
     content |= {"peak_rss_mib": peak_rss_mib(), "version": __version__}
     return content
 
@@ -133,11 +136,12 @@ def print_summary(content: dict[str, Any], output: str | None, to_stderr: bool) 
         facts.append(("least error of splits", f"{figure(splits['least_error'])}"))
     if "choice" in content:
         choice = content["choice"]
-        said = f"{figure(choice['lambda'])} (C {figure(choice['C'])}), error "
-        said += figure(choice["error"])
+        name = content["parameter"]
+        said = figure(choice[name]) + (f" (C {figure(choice['C'])})" if "C" in choice else "")
+        said += f", error {figure(choice['error'])}"
         if math.isfinite(choice["standard_error"]):
             said += f" ± {choice['standard_error']:.2g}"
-        facts.append((f"lambda by {choice['rule']}", said))
+        facts.append((f"{name} by {choice['rule']}", said))
     if "model" in content:
         model = content["model"]
         said = ", ".join(

@@ -18,8 +18,8 @@ from kfu.paths.following import FollowOptions, path_task, solver_settings, watch
 from kfu.paths.loading import embedded
 from kfu.paths.path import DataReference, RegularisationPath
 from kfu.paths.registry import PathDefinition, Span
-from kfu.paths.selection import SplitCurve, ValidationCurves, splits
-from kfu.paths.split_paths import follow_task_splits
+from kfu.paths.selection import PathSplit, SplitCurve, ValidationCurves, splits
+from kfu.paths.split_paths import check_splits, follow_task_splits
 from kfu.scale import Scaler
 
 
@@ -213,19 +213,34 @@ def read_validation(
 # ---- splits ---------------------------------------------------------------------------------
 
 
-def split_curves(
-    definition: PathDefinition,
-    rows: PathRows,
-    span: Span,
-    limits: FollowOptions,
-    opts: dict[str, Any],
-) -> ValidationCurves:
-    """The paths of --folds or --bootstrap and their averaged validation errors."""
-    task = rows.task
+def splits_wanted(opts: dict[str, Any]) -> bool:
+    return bool(opts["folds"] or opts["bootstrap"])
+
+
+def split_parts(
+    definition: PathDefinition, task: TrainingTask, opts: dict[str, Any]
+) -> list[PathSplit]:
+    """The splits of --folds or --bootstrap; none without them."""
+    if not splits_wanted(opts):
+        return []
+    check_splits(definition, task)
     kind = "bootstrap" if opts["bootstrap"] else "stratified"
     k = opts["bootstrap"] or opts["folds"]
     with console.library_warnings():
-        parts = splits(kind, task.n, k=k, labels=task.labels, seed=opts["seed"])
+        return splits(kind, task.n, k=k, labels=task.labels, seed=opts["seed"])
+
+
+def split_curves(
+    definition: PathDefinition,
+    task: TrainingTask,
+    parts: list[PathSplit],
+    span: Span,
+    limits: FollowOptions,
+    opts: dict[str, Any],
+) -> ValidationCurves | None:
+    """The paths of the splits and their averaged validation errors."""
+    if not parts:
+        return None
 
     def tell(number: int, curve: SplitCurve) -> None:
         console.note(

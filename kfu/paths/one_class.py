@@ -96,7 +96,7 @@ class OneClassPath(PathDefinition):
 
 def ends_of(span: Span, most: float) -> tuple[float, float]:
     """(begin, end) of a path in ν that lies in (0, most]."""
-    low = LOWEST if span.low is None else span.low
+    low = span.low or LOWEST  # 0: as far as it goes
     high = most if span.high is None else min(span.high, most)
     if not 0.0 < low < high:
         raise SettingsError(

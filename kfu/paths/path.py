@@ -222,8 +222,9 @@ class RegularisationPath:
     def _range_message(self, t: float) -> str:
         value = float(self.definition.value_of(t))
         name, ends = self.parameter, (self.low, self.high)
-        if self._has_cost and value > 0 and ends[0] > 0:  # people think of C
-            name, value, ends = "C", 1.0 / value, (1.0 / ends[1], 1.0 / ends[0])
+        if self._has_cost and ends[0] > 0:  # people think of C
+            value = 1.0 / value if value > 0 else np.inf
+            name, ends = "C", (1.0 / ends[1], 1.0 / ends[0])
         text = f"{name} = {value:.6g} is not on the path"
         text += f", which goes from {name} = {ends[0]:.6g} to {ends[1]:.6g}"
         if not self.is_finished:

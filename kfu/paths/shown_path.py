@@ -9,6 +9,7 @@ in the order in which they first do: early and late ones alike, and the same one
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -157,6 +158,20 @@ def spread(values: np.ndarray, count: int, is_logarithmic: bool) -> np.ndarray:
     return np.unique(np.concatenate([by_number, by_place]))
 
 
+def filled(places: np.ndarray, count: int) -> np.ndarray:
+    """`places`, and others between those that are far apart on a logarithmic axis."""
+    axis = np.log(places)
+    widest = abs(axis[-1] - axis[0]) / count
+    if not widest > 0.0:
+        return places
+    parts = [places[:1]]
+    for k in range(1, places.size):
+        n = math.ceil(abs(axis[k] - axis[k - 1]) / widest)
+        inside = np.exp(np.linspace(axis[k - 1], axis[k], max(n, 1) + 1)[1:-1])
+        parts += [inside, places[k : k + 1]]
+    return np.concatenate(parts)
+
+
 def rows_to_show(track: Any, n: int, most: int) -> np.ndarray:
     """Rows by number; evenly from those that change, by the place of their first change."""
     if n <= most:
@@ -182,7 +197,10 @@ def coefficients_of(
     free = float(np.max(track.n_free, initial=1))
     count = int(np.clip(WORK / max(free, 1.0) ** 3, FEWEST_POINTS, most_points))
     places = spread(t, count, bool(np.all(t > 0)))
-    solved = np.array([track.solution(float(t[k]))[0] for k in places])
+    at, where = values[places], t[places]
+    if np.all(t > 0) and np.array_equal(values, t):  # lines bend on a logarithmic axis
+        at = where = filled(where, count)
+    solved = np.array([track.solution(float(place))[0] for place in where])
     n = solved.shape[1]
     rows = rows_to_show(track, n, most_lines)
     scale = np.maximum(bounds, np.abs(solved).max(axis=0))
@@ -191,4 +209,4 @@ def coefficients_of(
         return None
     table = solved[:, rows] / scale[rows]
     positive = table.sum(axis=0) >= 0
-    return Coefficients(values[places], rows, np.abs(table), positive, names, n)
+    return Coefficients(at, rows, np.abs(table), positive, names, n)

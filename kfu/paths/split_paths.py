@@ -14,7 +14,7 @@ from kfu.paths.following import FollowOptions, follow_path, path_task, solver_se
 from kfu.paths.registry import PathDefinition, Span
 from kfu.paths.selection import PathSplit, SplitCurve, ValidationCurves, follow_splits
 
-__all__ = ["follow_task_splits", "task_of_split"]
+__all__ = ["check_splits", "follow_task_splits", "task_of_split"]
 
 
 def task_of_split(
@@ -22,10 +22,8 @@ def task_of_split(
 ) -> TrainingTask:
     """The task of the training rows of a split: kernel, bias and weights are those of `task` (a
     derived gamma and balanced weights are thus of all rows), times how often a row was drawn."""
-    if task.labels is None or definition.parameter != "lambda":
-        raise SettingsError("splits validate classifiers along lambda; leave them out")
-    if task.kernel.is_precomputed:
-        raise SettingsError("splits do not take a precomputed kernel")
+    check_splits(definition, task)
+    assert task.labels is not None
     counts = 1.0 if split.counts is None else split.counts
     return path_task(
         definition,
@@ -38,6 +36,19 @@ def task_of_split(
         source=f"a split of {task.source}",
         **task.options,
     )
+
+
+def check_splits(definition: PathDefinition, task: TrainingTask) -> None:
+    """SettingsError for a task whose splits could not be followed and validated."""
+    if task.labels is None or definition.parameter != "lambda":
+        raise SettingsError(
+            "folds and bootstrap samples validate classifiers along lambda, not machine "
+            f"{definition.machine} in {definition.parameter}; leave them out"
+        )
+    if task.kernel.is_precomputed:
+        raise SettingsError(
+            "folds and bootstrap samples do not take a precomputed kernel; leave them out"
+        )
 
 
 def follow_task_splits(

@@ -88,7 +88,7 @@ class SvcPath(LambdaPath):
         assert y is not None
         beta, how = heaviest(task, problem, y)
         top, bottom = first_and_last(task, problem, y, beta)
-        low = bottom if span.low is None else span.low
+        low = span.low or bottom  # 0: as far as it goes
         high = top if span.high is None else span.high
         begin, end = (low, high) if span.upward else (high, low)
         if not (0.0 < begin < np.inf and 0.0 < end < np.inf) or (begin < end) != span.upward:

@@ -73,7 +73,7 @@ def error_counts(track: WatchedTrack, of: str = "valid") -> StepFunction:
     mine = np.asarray(track.crossing_set) == code
     at = sign * np.asarray(track.crossing_t, dtype=np.float64)[mine]
     order = np.argsort(at, kind="stable")
-    at = np.clip(at[order], along[0], along[-1])
+    at = together(np.clip(at[order], along[0], along[-1]))
     total = np.concatenate(
         [[0], np.cumsum(np.asarray(track.crossing_delta, np.int64)[mine][order])]
     )
@@ -81,6 +81,15 @@ def error_counts(track: WatchedTrack, of: str = "valid") -> StepFunction:
         return StepFunction.of_pieces(t, counts[:-1])
     ends = np.concatenate([along[:1], at, along[-1:]])
     return StepFunction.of_pieces(sign * ends, counts[0] + total)
+
+
+def together(at: np.ndarray) -> np.ndarray:
+    """Ascending places, those that only rounding parts put where the first of them is: equal rows
+    change sides at once, and there is no error between."""
+    if at.size == 0:
+        return at
+    begins = np.concatenate([[True], np.diff(at) > NEAR * np.abs(at[1:])])
+    return at[np.maximum.accumulate(np.where(begins, np.arange(at.size), 0))]
 
 
 def leads_from_count_to_count(
