@@ -412,6 +412,7 @@ PathStatus ParametricRun::close_boxes(const Index* items, Index count, const dou
   }
   for (Index j = 0; j < count; ++j) beta_[items[j]] = lower_[items[j]] = upper_[items[j]] = 0.0;
   clear_rates();
+  for (int g = 0; problem_.has_equality && g < problem_.n_groups(); ++g) leave_if_all_at_ends(g);
   settle_theta();
   return PathStatus::running;
 }

@@ -139,6 +139,8 @@ class ParametricRun {
   PathStatus enter(Index i, int sign);
   void leave(Index at, bool high);
   void leave_with_last(int g);
+  void leave_if_all_at_ends(int g);
+  int end_of(Index i) const;
   Index blocking(Index i, int sign, const std::vector<double>& v, double* length);
   void insert_free(Index i, double pivot);
   void set_place(Index i, Place place);

@@ -475,13 +475,20 @@ void ParametricRun::leave(Index at, bool high) {
 // as where two variables met their bounds together, it is no more free than the other: θ then has
 // an interval.
 void ParametricRun::leave_with_last(int g) {
-  if (total_rate_[g] - pull_total_[g] != 0.0) return;
-  for (std::size_t k = 0; k < free_.size(); ++k) {
-    const Index i = free_[k];
-    if (group(i) != g) continue;
-    if (end_high(i) - beta_[i] <= 10.0 * beta_tolerance_) return leave(static_cast<Index>(k), true);
-    if (beta_[i] - end_low(i) <= 10.0 * beta_tolerance_) return leave(static_cast<Index>(k), false);
-  }
+  if (total_rate_[g] - pull_total_[g] == 0.0) leave_if_all_at_ends(g);
+}
+
+/// 1 or −1 where a free variable is at the high or low end of its piece, 0 inside.
+int ParametricRun::end_of(Index i) const {
+  if (end_high(i) - beta_[i] <= 10.0 * beta_tolerance_) return 1;
+  return beta_[i] - end_low(i) <= 10.0 * beta_tolerance_ ? -1 : 0;
+}
+
+void ParametricRun::leave_if_all_at_ends(int g) {
+  for (Index i : free_)
+    if (group(i) == g && end_of(i) == 0) return;
+  for (Index k = static_cast<Index>(free_.size()) - 1; k >= 0; --k)
+    if (group(free_[k]) == g) leave(k, end_of(free_[k]) > 0);
 }
 
 // The first of the free variables (their place in the list; −1: variable i itself) to meet an end

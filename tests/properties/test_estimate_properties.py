@@ -107,7 +107,7 @@ def test_bounds_of_least_squares_hold(case, ridge):
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problems.map(lambda case: {**case, "cost": min(case["cost"], 1.0)}))
 def test_exact_outputs_are_those_of_retraining(case):
-    """Point by point; where the bias is an interval, with one of its biases."""
+    """Point by point; where the bias is an interval, with its middle, as in training."""
     X, y = rows_of({**case, "n": min(case["n"], 14)})
     assume(len(np.unique(y)) == case["n_classes"])
     assume(np.unique(y, return_counts=True)[1].min() > 1)
@@ -117,9 +117,5 @@ def test_exact_outputs_are_those_of_retraining(case):
         rest = np.delete(np.arange(len(y)), p)
         part = trained(X[rest], y[rest], case)
         expected = part.decision_function(X[p : p + 1])[0]
-        low, high = np.atleast_2d(part.info["bias_interval"]).T
-        free = (low - part.bias, high - part.bias) if case["bias"] == "free" else (0.0, 0.0)
-        slack = 1e-5 * max(1.0, np.abs(expected).max())
-        difference = found[p] - expected
-        assert np.all(difference >= np.minimum(free[0], 0.0) - slack)
-        assert np.all(difference <= np.maximum(free[1], 0.0) + slack)
+        scale = max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(found[p], expected, atol=1e-6 * scale)
