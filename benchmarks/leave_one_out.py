@@ -1,10 +1,10 @@
-"""Exact leave-one-out beside LIBSVM's n trainings: ``python -m benchmarks.leave_one_out [--quick]``.
+"""Exact leave-one-out beside LIBSVM's n trainings: ``python -m benchmarks.leave_one_out``.
 
 For each case, in turn: one training of kfu, the exact leave-one-out from its solution, and LIBSVM
-(through scikit-learn) trained without one row, for a sample of rows; its n trainings, which are what
-``svm-train -v n`` does, are taken as n times the mean of the sample. kfu's times are medians of
-three. Outputs of the sampled rows are compared. Each record is a JSON line in
-benchmarks/results/leave_one_out.jsonl.
+(through scikit-learn) trained without one row, for a sample of rows; its n trainings, which are
+what ``svm-train -v n`` does, are taken as n times the mean of the sample. kfu's times are medians
+of three. Outputs of the sampled rows are compared. Each record is a JSON line in
+benchmarks/results/leave_one_out.jsonl. ``--quick`` is a trial run of seconds.
 """
 
 from __future__ import annotations
