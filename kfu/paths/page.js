@@ -90,7 +90,8 @@
       `${panel.title} against ${data.parameter}: ${[...seen].join(", ")}. ` +
       "Arrow keys move from breakpoint to breakpoint; the values are read below.");
     place.append(title, legend, panel.canvas);
-    const values = panel.lines.flatMap((line) => line.points.map((p) => p[1]));
+    const values = panel.lines.flatMap((line) =>
+      line.points.map((p, k) => (p[1] === null ? null : p[1] + (line.band ? line.band[k][1] : 0))));
     let most = panel.top || 0;
     for (const v of values) if (v !== null && v > most) most = v;
     panel.most = most > 0 ? 1.05 * most : 1;
