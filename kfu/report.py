@@ -59,7 +59,8 @@ TRAIN_KEYS = (
 # What only some machines report: several binary machines, nu, regression, ranking, probabilities.
 MORE_KEYS = (
     *("n_machines", "multiclass", "decoding", "code_distance", "probability"),
-    *("margin", "epsilon", "n_pairs", "dims", "method", "ridge", "lambda", "centres"),
+    *("margin", "epsilon", "n_pairs", "dims", "method", "ridge", "lambda"),
+    *("lambda_by", "centres"),
     *("trace_portion", "preconditioner", "rank", "trace_left", "residual", "condition"),
     *("loo_error", "loo_error_bound", "loo_mse", "gcv", "degrees_of_freedom"),
     *("stability_beta", "stability_bound", "stability_constants", "pruning", "path"),

@@ -18,7 +18,7 @@ from kfu.data import format_label
 from kfu.errors import SettingsError
 from kfu.kernels import KernelSpec
 from kfu.machine_kinds import CLASSIFIER
-from kfu.machines import MACHINES
+from kfu.machines import MACHINES, OPTIONS, option_word
 from kfu.machines.single_machine import SINGLE_MACHINES
 from kfu.model import Model
 from kfu.multiclass import ova_code
@@ -32,7 +32,7 @@ UNIT_KERNELS = ("rbf", "rbf-ard", "laplacian")  # K(x, x) = 1, which the steps a
 NOT_WITH_ENGINE = (
     *("scale", "weights_file", "start", "checkpoint", "probability", "decoding", "lam"),
     *("regularised_bias", "max_seconds", "max_iterations", "precision", "solver"),
-    *("method", "prune"),
+    *("method", "prune", "lam_by"),
 )
 
 engine = engine_option(
@@ -41,6 +41,7 @@ engine = engine_option(
     "a task. On the threads of this process (local) or the workers of a dask cluster (dask)."
 )
 PARTITIONED = ("rls", "rlsc")
+WORDS = {"weights_file": "weights"}  # on the command line, where they are not the names
 
 
 def is_partitioned(opts: dict[str, Any]) -> bool:
@@ -113,7 +114,8 @@ def check_options(opts: dict[str, Any]) -> None:
         )
     for name in NOT_WITH_ENGINE:
         if opts[name] is not None and inputs.is_flag(name):
-            word = {"weights_file": "weights", "lam": "lambda"}.get(name, name).replace("_", "-")
+            word = option_word(name) if name in OPTIONS else WORDS.get(name, name)
+            word = word.replace("_", "-")
             raise SettingsError(f"--{word} does not go with --engine; leave it out")
     if opts["multiclass"] not in (None, "ova"):
         raise SettingsError("--engine trains one machine for each class (ova); leave the code out")

@@ -51,7 +51,8 @@ DATA_SUFFIXES = frozenset(
 )
 # What only some machines find, in the order of the summary.
 FOUND_FIGURES = (
-    *("margin", "epsilon", "n_pairs", "dims", "method", "ridge", "lambda", "centres"),
+    *("margin", "epsilon", "n_pairs", "dims", "method", "ridge", "lambda"),
+    *("lambda_by", "centres"),
     *("trace_portion", "preconditioner", "rank", "residual"),
     *("loo_error", "loo_error_bound", "loo_mse", "gcv", "degrees_of_freedom"),
     *("stability_beta", "stability_bound"),

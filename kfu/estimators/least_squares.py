@@ -25,6 +25,8 @@ class LeastSquaresMixin(KernelEstimator):
         ridge: float | str | None,
         lam: float | str | None,
         fit_intercept: bool,
+        method: str,
+        prune: float | None,
         approximation: str,
         centres: int | None,
         centres_by: str,
@@ -35,6 +37,8 @@ class LeastSquaresMixin(KernelEstimator):
         self.ridge = ridge
         self.lam = lam
         self.fit_intercept = fit_intercept
+        self.method = method
+        self.prune = prune
         self.approximation = approximation
         self.centres = centres
         self.centres_by = centres_by
@@ -45,6 +49,8 @@ class LeastSquaresMixin(KernelEstimator):
             "ridge": self.ridge,
             "lam": self.lam,
             "bias": BIASES[bool(self.fit_intercept)],
+            "method": self.method,
+            "prune": self.prune,
             "approximation": self.approximation,
             "centres": self.centres,
             "centres_by": self.centres_by,
@@ -81,6 +87,13 @@ class RLS(RegressorMixin, LeastSquaresMixin):
         As in `kfu.SVC`.
     fit_intercept : bool, default False
         Whether there is a free bias (least squares SVM).
+    method : str, default "auto"
+        How the equations of the full kernel are solved: "cholesky", "cg" (conjugate gradients,
+        which store no matrix), with the linear kernel also "primal", "dual", "eig" or "svd".
+        "auto" is "cg" where the matrix does not fit into memory.
+    prune : float or None, default None
+        With `fit_intercept`: drop this share of the rows, those of the smallest coefficients, and
+        train again, as long as the leave-one-out error does not grow.
     approximation : "none", "rectangle", "subset", "nystrom", "falkon" or "bagging", default "none"
         Low rank in place of the full kernel matrix.
     centres : int or None, default None
@@ -97,7 +110,7 @@ class RLS(RegressorMixin, LeastSquaresMixin):
     ridge_ : float
         λℓ, as given or chosen.
     loo_predictions_ : array (n,) or None
-        Output of each row by the machine trained without it, exactly; None for low rank.
+        Output of each row by the machine trained without it, exactly; None for low rank and "cg".
     support_, support_vectors_, dual_coef_, intercept_, model_, info_
         As in `kfu.SVR`.
     """
@@ -112,6 +125,8 @@ class RLS(RegressorMixin, LeastSquaresMixin):
         gamma: float | str = "scale",
         coef0: float = 0.0,
         fit_intercept: bool = False,
+        method: str = "auto",
+        prune: float | None = None,
         approximation: str = "none",
         centres: int | None = None,
         centres_by: str = "random",
@@ -122,6 +137,8 @@ class RLS(RegressorMixin, LeastSquaresMixin):
             ridge=ridge,
             lam=lam,
             fit_intercept=fit_intercept,
+            method=method,
+            prune=prune,
             approximation=approximation,
             centres=centres,
             centres_by=centres_by,
@@ -155,9 +172,12 @@ class RLSC(LeastSquaresMixin, KernelClassifier):
 
     Parameters
     ----------
-    ridge, lam, kernel, degree, gamma, coef0, fit_intercept, approximation, centres, centres_by,
-    random_state, threads
+    ridge, lam, kernel, degree, gamma, coef0, fit_intercept, method, prune, approximation, centres,
+    centres_by, random_state, threads
         As in `kfu.RLS`.
+    lam_by : "squares" or "errors", default "squares"
+        What a ridge that is not given makes least, exactly by leave-one-out: the mean square of
+        the residuals, or the share of rows put into a wrong class (of equal ones the mean square).
     class_weight : dict, "balanced" or None, default None
         Factors of the squared errors by class.
     multiclass : str or matrix, default "ova"
@@ -184,6 +204,7 @@ class RLSC(LeastSquaresMixin, KernelClassifier):
         ridge: float | str | None = None,
         *,
         lam: float | str | None = None,
+        lam_by: str = "squares",
         kernel: Kernel = "rbf",
         degree: int = 3,
         gamma: float | str = "scale",
@@ -192,6 +213,8 @@ class RLSC(LeastSquaresMixin, KernelClassifier):
         multiclass: Any = "ova",
         decoding: str | None = None,
         fit_intercept: bool = False,
+        method: str = "auto",
+        prune: float | None = None,
         approximation: str = "none",
         centres: int | None = None,
         centres_by: str = "random",
@@ -202,6 +225,8 @@ class RLSC(LeastSquaresMixin, KernelClassifier):
             ridge=ridge,
             lam=lam,
             fit_intercept=fit_intercept,
+            method=method,
+            prune=prune,
             approximation=approximation,
             centres=centres,
             centres_by=centres_by,
@@ -212,6 +237,7 @@ class RLSC(LeastSquaresMixin, KernelClassifier):
             coef0=coef0,
             threads=threads,
         )
+        self.lam_by = lam_by
         self.class_weight = class_weight
         self.multiclass = multiclass
         self.decoding = decoding
@@ -235,6 +261,7 @@ class RLSC(LeastSquaresMixin, KernelClassifier):
             class_weight=class_weight,
             multiclass=self.multiclass,
             decoding=self.decoding,
+            lam_by=self.lam_by,
             **self._least_squares_options(),
         )
 

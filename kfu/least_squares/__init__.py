@@ -14,7 +14,8 @@ from kfu.least_squares.low_rank_hinge import low_rank_hinge
 from kfu.least_squares.ls_svm import PrunedSolution, prune_ls_svm, solve_ls_svm, solve_psvm
 from kfu.least_squares.normal_equations import NormalEquations
 from kfu.least_squares.rectangle import rectangle, trace_portion
-from kfu.least_squares.spectrum import RidgeChoice, RidgeTable, Spectrum
+from kfu.least_squares.ridge_choice import RidgeChoice, RidgeTable
+from kfu.least_squares.spectrum import Spectrum
 from kfu.least_squares.subset_methods import nystrom, subset
 
 __all__ = [

@@ -125,9 +125,9 @@ def decompose_linear(
 
     Rows of weight 0 are left out of it.
     """
-    _, _, rows, _ = _prepared(X, Y, weight, intercept)
+    _, _, rows, kept = _prepared(X, Y, weight, intercept)
     with blas_threads(min(rows.n, rows.d)):
-        return LinearSpectrum(rows, method)
+        return LinearSpectrum(rows, method, kept)
 
 
 def _prepared(

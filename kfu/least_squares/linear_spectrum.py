@@ -30,7 +30,7 @@ import scipy.linalg
 from kfu.errors import SettingsError
 from kfu.least_squares.centred_rows import CentredRows
 from kfu.least_squares.memory import require_memory
-from kfu.least_squares.spectrum import RidgeTable
+from kfu.least_squares.ridge_choice import RidgeTable, coded_classes
 
 __all__ = ["DECOMPOSITIONS", "LinearSpectrum"]
 
@@ -39,14 +39,19 @@ REMEDY = "choose method 'cg', or fewer features"
 
 
 class LinearSpectrum:
-    """A decomposition of A; `side` is "features" (V and P = A V) or "rows" (Q of AAᵀ)."""
+    """A decomposition of A; `side` is "features" (V and P = A V) or "rows" (Q of AAᵀ).
 
-    def __init__(self, rows: CentredRows, method: str = "eig") -> None:
+    `kept` tells which rows of the data those of A are, the ones of positive weight (None: all).
+    """
+
+    def __init__(
+        self, rows: CentredRows, method: str = "eig", kept: np.ndarray | None = None
+    ) -> None:
         if method not in DECOMPOSITIONS:
             known = ", ".join(DECOMPOSITIONS)
             raise SettingsError(f"decomposition is {method!r}; known: {known}")
         began = time.perf_counter()
-        self.rows = rows
+        self.rows, self.kept = rows, kept
         self.side = "features" if rows.d < rows.n else "rows"
         self.vectors, self.sigma = DECOMPOSITIONS[method](rows, self.side)
         if self.side == "features":  # what A does not see plays no part
@@ -84,23 +89,35 @@ class LinearSpectrum:
         """The effective degrees of freedom, Σ h_i."""
         return float(np.sum(self.sigma / (self.sigma + ridge))) + float(self.rows.intercept)
 
-    def table(self, ridges: Any) -> RidgeTable:
+    def table(
+        self, ridges: Any, *, labels: Any = None, code: Any = None, decoding: str = "square"
+    ) -> RidgeTable:
         """Mean squared leave-one-out error, GCV, degrees of freedom and mean squared training
-        error of every ridge, ascending; means over rows by weight, summed over targets."""
+        error of every ridge, ascending; means over rows by weight, summed over targets.
+
+        `labels` (class indices of all rows of the data) and `code`, whose columns are the targets,
+        give the 0/1 leave-one-out error.
+        """
         ridges = np.unique(np.asarray(ridges, dtype=np.float64).ravel())
         if ridges.size == 0 or not (np.isfinite(ridges).all() and ridges[0] > 0.0):
             raise SettingsError("ridges are finite numbers > 0, at least one")
-        loo, gcv, df, train = (np.empty(ridges.size) for _ in range(4))
-        n = self.rows.n
+        rows, n = self.rows, self.rows.n
+        if labels is not None and self.kept is not None:
+            labels = np.asarray(labels)[self.kept]
+        classes = coded_classes(labels, code, decoding, rows.Z.shape)
+        loo, gcv, df, train, error = (np.empty(ridges.size) for _ in range(5))
         for k, ridge in enumerate(ridges):
             _, residual = self.solve(ridge)
-            left = self.unleveraged(ridge)[:, None]
             with np.errstate(divide="ignore", invalid="ignore"):
-                loo[k] = np.sum((residual / left) ** 2) / self.rows.total
+                left = residual / self.unleveraged(ridge)[:, None]
+                loo[k] = np.sum(left**2) / rows.total
                 df[k] = self.degrees(ridge)
-                train[k] = np.sum(residual**2) / self.rows.total
+                train[k] = np.sum(residual**2) / rows.total
                 gcv[k] = np.sum(residual**2) / n / (1.0 - df[k] / n) ** 2
-        return RidgeTable(ridges, loo, gcv, df, train)
+            if classes is not None:
+                outputs = (rows.Z - left) / rows.root[:, None] + rows.target_mean
+                error[k] = rows.weight @ classes.is_wrong(outputs) / rows.total
+        return RidgeTable(ridges, loo, gcv, df, train, None if classes is None else error)
 
 
 def _by_eigenvectors(rows: CentredRows, side: str) -> tuple[np.ndarray, np.ndarray]:

@@ -28,6 +28,12 @@ from kfu.least_squares.low_rank_fit import (
     low_rank_problem,
 )
 from kfu.least_squares.normal_equations import NormalEquations
+from kfu.least_squares.ridge_choice import (
+    CodedClasses,
+    best_ridge,
+    check_criterion,
+    coded_classes,
+)
 from kfu.least_squares.ridge_system import LeftOut
 from kfu.least_squares.whitening import (
     Whitening,
@@ -56,24 +62,36 @@ def rectangle(
     loo: bool = False,
     watch: Watch | None = None,
     means: np.ndarray | None = None,
+    criterion: str = "loo",
+    labels: Any = None,
+    code: Any = None,
+    decoding: str = "square",
 ) -> LowRankFit:
     """Fit the rows of X to Y (n, t) with the centres `rows`, or `means`: vectors that are none of
     the rows, one in place of each of `rows`; the fit then has no rows.
 
     Of several ridges the one with the least mean square of leave-one-out residuals is taken; `info`
-    then has `loo_square`, the mean for each ridge, as it has with `loo` for a single one. `block`
-    is the number of rows at a time (0: by itself); `watch(rows, left_out)` is shown each block of
-    them when leave-one-out outputs are computed. `trace_portion` is Σ w K̃_ii / Σ w K_ii.
+    then has `loo_square`, the mean for each ridge, as it has with `loo` for a single one. With
+    `labels` (class indices) and `code`, whose columns Y holds, it also has `loo_error`, the share
+    of wrong classes, by which the ridge is chosen if the criterion is "error". `block` is the
+    number of rows at a time (0: by itself); `watch(rows, left_out)` is shown each block of them
+    when leave-one-out outputs are computed. `trace_portion` is Σ w K̃_ii / Σ w K_ii.
     """
+    check_criterion(criterion, labels, ("loo", "error"))
     ridges = checked_ridges(ridge)
     problem = low_rank_problem(X, Y, kernel, rows, weight)
+    classes = coded_classes(labels, code, decoding, problem.Y.shape)
     sums = summed(problem, precision, form, threads, block, means=means)
     chosen, figures = 0, {}
     if loo or len(ridges) > 1:
         begin = time.perf_counter()
-        squares = loo_squares(sums, problem, ridges, bias=bias, block=block, watch=watch)
-        chosen = int(np.argmin(squares))
+        squares, errors = loo_figures(
+            sums, problem, ridges, classes, bias=bias, block=block, watch=watch
+        )
+        chosen = best_ridge(ridges, criterion, loo=squares, error=errors)
         figures = {"ridges": ridges, "loo_square": squares.tolist()}
+        if errors is not None:
+            figures["loo_error"] = errors.tolist()
         sums.seconds["leave_one_out"] = time.perf_counter() - begin
     fit = sums.solve(ridges, bias=bias)[chosen]
     fit.rows = problem.rows if means is None else None
@@ -108,17 +126,19 @@ def checked_means(means: Any, problem: LowRankProblem) -> np.ndarray:
     return means
 
 
-def loo_squares(
+def loo_figures(
     sums: NormalEquations,
     problem: LowRankProblem,
     ridges: list[float],
+    classes: CodedClasses | None = None,
     *,
     bias: bool = False,
     block: int = 0,
     watch: Watch | None = None,
-) -> np.ndarray:
-    """The weighted mean over rows and outputs of (y − f^(−i))², for each ridge."""
-    totals = np.zeros(len(ridges))
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """For each ridge the weighted mean over rows and outputs of (y − f^(−i))², and with classes the
+    weighted share of rows whose f^(−i) decides for a wrong one."""
+    squares, errors = np.zeros(len(ridges)), np.zeros(len(ridges))
     for part in row_blocks(problem.n, len(problem.rows), block):
         w = None if problem.weight is None else problem.weight[part]
         points = points_of(problem.X, part, problem.rows, problem.kernel)
@@ -126,9 +146,12 @@ def loo_squares(
         left = sums.left_out(points, Y, ridges, w, bias=bias)
         if watch is not None:
             watch(part, left)
-        squares = np.square(Y - left.outputs).mean(axis=2)
-        totals += squares.sum(axis=1) if w is None else squares @ w
-    return np.asarray(totals / sums.total)
+        share = np.ones(len(Y)) if w is None else w
+        squares += np.square(Y - left.outputs).mean(axis=2) @ share
+        if classes is not None:
+            mine = classes.of(part)
+            errors += [float(share @ mine.is_wrong(outputs)) for outputs in left.outputs]
+    return squares / sums.total, None if classes is None else errors / sums.total
 
 
 def portion(

@@ -23,7 +23,6 @@ times a Cholesky factorisation: it pays for a scan of ridges, not for one.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,45 +34,23 @@ from kfu.kernels import KernelSpec
 from kfu.least_squares.full import FullSolution
 from kfu.least_squares.full_problem import check_ridge, full_problem
 from kfu.least_squares.gram_matrix import gram_matrix, outputs_at
-from kfu.least_squares.leave_one_out import class_indicators
 from kfu.least_squares.memory import require_memory
-from kfu.multiclass.decoding import decode
+from kfu.least_squares.ridge_choice import (
+    CRITERIA,
+    RidgeChoice,
+    RidgeTable,
+    check_criterion,
+    coded_classes,
+)
 from kfu.solvers.blas_threads import blas_threads
 
 __all__ = ["CRITERIA", "RidgeChoice", "RidgeTable", "Spectrum"]
 
 DRIVERS = {"evr": 2, "evd": 3}  # LAPACK's, and the n² numbers each needs
-CRITERIA = ("loo", "gcv", "error")
 PER_DECADE = 4  # points of the default grid
 REFINED_ROUNDS, REFINED_POINTS = 2, 7  # between the neighbours of the best
 SMALLEST_SHARE = 1e-10  # of the largest eigenvalue: the default grid goes no lower
 STRIPE = 2**22  # float64 numbers of a stripe of V ∘ V, or of outputs
-EQUAL = 1e-12  # relative difference of criteria that counts as a tie
-
-
-@dataclass(frozen=True)
-class RidgeTable:
-    """One entry for each ridge, ascending. `error` is the 0/1 leave-one-out error, None without
-    classes; `df` the effective degrees of freedom, `train` the mean squared training error."""
-
-    ridge: np.ndarray
-    loo: np.ndarray
-    gcv: np.ndarray
-    df: np.ndarray
-    train: np.ndarray
-    error: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class RidgeChoice:
-    """The ridge that minimises `criterion`, its place in the table of all that were tried, and
-    whether it is the first or last of them (a wider grid may then have a better one)."""
-
-    ridge: float
-    table: RidgeTable
-    index: int
-    criterion: str
-    at_edge: bool
 
 
 class Spectrum:
@@ -240,8 +217,8 @@ class Spectrum:
             self.problem.X, Y, self.problem.kernel, self.problem.spread(self.problem.weight)
         )
         targets, weight = problem.targets, problem.weight
-        classes = _classes(labels, code, problem.Y.shape)
-        classes = None if classes is None else classes[problem.rows]
+        classes = coded_classes(labels, code, decoding, problem.Y.shape)
+        classes = None if classes is None else classes.of(problem.rows)
         df = self.degrees_of_freedom(ridges)
         free = 1.0 - df / problem.size
         share = weight / weight.sum()
@@ -256,7 +233,7 @@ class Spectrum:
                 gcv[part] = squares @ weight / problem.size / free[part] ** 2
             loo[part] = ((left - targets) ** 2).sum(axis=2) @ share
             if classes is not None:
-                error[part] = [share @ (decode(f, code, decoding) != classes) for f in left]
+                error[part] = [share @ classes.is_wrong(f) for f in left]
         return RidgeTable(ridges, loo, gcv, df, train, None if classes is None else error)
 
     def choose_ridge(
@@ -275,61 +252,20 @@ class Spectrum:
         in "error" go to the smaller "loo"; other ties to the larger ridge. Y may be left out where
         `labels` and `code` (without zeros) are given.
         """
-        if criterion not in CRITERIA:
-            raise SettingsError(f"criterion is {criterion!r}; choose {', '.join(CRITERIA)}")
-        if criterion == "error" and labels is None:
-            raise SettingsError("criterion error needs class labels and their code")
+        check_criterion(criterion, labels)
         if Y is None:
             if labels is None or code is None or not np.all(code):
                 raise SettingsError("give targets, or labels and a code without zeros")
             Y = np.asarray(code, dtype=np.float64)[np.asarray(labels)]
         options = {"labels": labels, "code": code, "decoding": decoding}
         table = self.table(Y, self.default_grid() if grid is None else grid, **options)
-        best = _best(table, criterion)
+        best = table.best(criterion)
         for _ in range(REFINED_ROUNDS if grid is None else 0):
             low = table.ridge[max(best - 1, 0)]
             high = table.ridge[min(best + 1, table.ridge.size - 1)]
             if low < high:
-                table = _merged(
-                    table, self.table(Y, np.geomspace(low, high, REFINED_POINTS)[1:-1], **options)
-                )
-                best = _best(table, criterion)
+                between = np.geomspace(low, high, REFINED_POINTS)[1:-1]
+                table = table.merged(self.table(Y, between, **options))
+                best = table.best(criterion)
         at_edge = best in (0, table.ridge.size - 1)
         return RidgeChoice(float(table.ridge[best]), table, best, criterion, at_edge)
-
-
-def _classes(labels: Any, code: Any, shape: tuple[int, ...]) -> np.ndarray | None:
-    """The class indices, checked against the code and the shape of the targets."""
-    if (labels is None) != (code is None):
-        raise SettingsError("the 0/1 error needs both labels and their code")
-    if labels is None:
-        return None
-    classes, matrix = np.asarray(labels), np.asarray(code)
-    class_indicators(classes, matrix.shape[0])  # for its checks
-    if (classes.size, matrix.shape[1]) != shape:
-        raise SettingsError(
-            f"{classes.size} labels and a code of {matrix.shape[1]} columns for targets of shape "
-            f"{shape}; give a label for each row and a target column for each column of the code"
-        )
-    return classes
-
-
-def _merged(first: RidgeTable, second: RidgeTable) -> RidgeTable:
-    ridge, order = np.unique(np.concatenate([first.ridge, second.ridge]), return_index=True)
-
-    def both(name: str) -> Any:
-        a, b = getattr(first, name), getattr(second, name)
-        return None if a is None else np.concatenate([a, b])[order]
-
-    return RidgeTable(ridge, *(both(name) for name in ("loo", "gcv", "df", "train", "error")))
-
-
-def _best(table: RidgeTable, criterion: str) -> int:
-    """The place of the smallest criterion; of equals the smallest loo, then the last."""
-    keys = ("error", "loo") if criterion == "error" else (criterion,)
-    places = np.arange(table.ridge.size)
-    for key in keys:
-        values = np.nan_to_num(getattr(table, key)[places], nan=np.inf)
-        lowest = values.min()
-        places = places[values <= lowest + EQUAL * abs(lowest)]
-    return int(places[-1])

@@ -2,7 +2,8 @@
 
     min Σ w_i (f(x_i) − y_i)² + ridge ‖f‖²,   ridge = λℓ
 
-`lam` gives λ, `ridge` the product; "auto" (the default) chooses it by exact leave-one-out outputs.
+`lam` gives λ, `ridge` the product; "auto" (the default) chooses it by exact leave-one-out outputs,
+by their squares or, of classes, by their errors (`lam_by`).
 Classes are ±1 by any code, all columns from one factorisation (kfu.least_squares.leave_one_out).
 Full kernel by default, `method` says how; `approximation` takes m centres instead
 (kfu.machines.square_loss). Without a bias, as Rifkin has it, unless one is asked for: free (the
@@ -47,6 +48,8 @@ def is_weights(run: Run) -> bool:
 
 
 def trained(run: Run) -> Model:
+    if run.ridge_by != "squares" and run.asked_ridge() is not None:
+        run.warnings.append("--lambda-by is of no use with a ridge or lambda that is given")
     try:
         if is_weights(run):
             return weights_model(run)

@@ -133,6 +133,14 @@ OPTIONS: dict[str, Option] = {
         "rows, or auto: chosen by exact leave-one-out.",
     ),
     "lam": Option(None, _positive_or_auto, "The regularisation lambda, or auto.", "lambda"),
+    "lam_by": Option(
+        "squares",
+        _choice("squares", "errors"),
+        "What auto makes least, exactly by leave-one-out: the mean square of the residuals "
+        "(squares), or the number of rows put into a wrong class, of equal ones the least mean "
+        "square (errors).",
+        "lambda-by",
+    ),
     "approximation": Option(
         "none",
         _choice("none", "rectangle", "subset", "nystrom", "falkon", "bagging"),
@@ -216,7 +224,8 @@ def _coded(name: str, summary: str, *options: str, **facts: Any) -> Machine:
 
 
 LOW_RANK = ("approximation", "centres", "centres_by")
-LEAST_SQUARES = ("ridge", "lam", "method", "prune", *LOW_RANK)
+REGULARISATION = ("ridge", "lam")
+SOLUTION = ("method", "prune", *LOW_RANK)  # of least squares
 
 MACHINES: dict[str, Machine] = {
     machine.name: machine
@@ -263,7 +272,7 @@ MACHINES: dict[str, Machine] = {
             "rls",
             "regularised least squares regression",
             "kfu.machines.least_squares:train_rls",
-            LEAST_SQUARES,
+            (*REGULARISATION, *SOLUTION),
             takes_cost=False,
             default_bias="none",
         ),
@@ -271,7 +280,7 @@ MACHINES: dict[str, Machine] = {
             "rlsc",
             "regularised least squares classification",
             "kfu.machines.least_squares:train_rlsc",
-            LEAST_SQUARES,
+            (*REGULARISATION, "lam_by", *SOLUTION),
             takes_cost=False,
             takes_codes=True,
             default_bias="none",

@@ -112,3 +112,25 @@ class TestEngine:
         result = kfu("train", numbers, "--engine", "local", *args)
         assert result.exit_code == 2
         assert words in result.stderr
+
+
+@pytest.mark.parametrize("low_rank", [[], ["--approximation", "rectangle", "--centres", 15]])
+def test_the_ridge_by_errors(kfu, toy, low_rank):
+    args = [toy, "-m", "rlsc", "-g", "0.5", *low_rank]
+    squares = report_of(kfu, *args, "--lambda", "auto")
+    errors = report_of(kfu, *args, "--lambda", "auto", "--lambda-by", "errors")
+    assert (squares["lambda_by"], errors["lambda_by"]) == ("squares", "errors")
+    assert errors["loo_error"] == pytest.approx(min(errors["path"]["error"]))
+    assert errors["loo_error"] <= squares["loo_error"]
+    assert errors["loo_mse"] >= squares["loo_mse"]
+    assert "lambda by" in kfu("train", *args, "-o", "m.kfu").stdout
+
+
+def test_errors_are_refused_where_they_are_not_counted(kfu, toy, numbers):
+    result = kfu("train", numbers, "-m", "rls", "--lambda-by", "errors")
+    assert result.exit_code == 2
+    assert "--lambda-by is for the machines rlsc" in result.stderr
+    args = ["-m", "rlsc", "-g", 1, "--engine", "local", "--lambda-by", "errors"]
+    result = kfu("train", toy, *args)
+    assert result.exit_code == 2
+    assert "--lambda-by does not go with --engine" in result.stderr

@@ -32,6 +32,7 @@ OPTION_VALUES = {
     "prior": ["--prior", "equal"],
     "ridge": ["--ridge", "0.5"],
     "lam": ["--lambda", "0.01"],
+    "lam_by": ["--lambda-by", "errors"],
     "approximation": ["--approximation", "rectangle"],
     "centres": ["--centres", "7"],
     "centres_by": ["--centres-by", "ic"],

@@ -22,7 +22,25 @@ def rbf(X, Z, gamma):
     return np.exp(-gamma * ((X[:, None] - Z[None]) ** 2).sum(-1))
 
 
-@parametrize_with_checks([RLS(ridge=1.0), RLSC(ridge=1.0), RLS(), RLSC(fit_intercept=True)])
+def beyond(estimator):
+    """The check of class weights asks that 87 % of the rows of noise go to a class of 10⁷ times the
+    weight. Leave-one-out loses no row of that class and then saves one of another: 86 %."""
+    if getattr(estimator, "lam_by", "squares") == "squares":
+        return {}
+    return {"check_class_weight_classifiers": "errors are counted, down to the least weight"}
+
+
+@parametrize_with_checks(
+    [
+        RLS(ridge=1.0),
+        RLSC(ridge=1.0),
+        RLS(),
+        RLSC(),
+        RLSC(fit_intercept=True, lam_by="errors"),
+        RLS(ridge=1.0, method="cg"),
+    ],
+    expected_failed_checks=beyond,
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

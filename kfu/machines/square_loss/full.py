@@ -113,7 +113,7 @@ def spectrum_of(run: Run) -> Spectrum:
 
 def by_spectrum(run: Run) -> Expansion:
     spectrum = spectrum_of(run)
-    choice = spectrum.choose_ridge(run.targets)
+    choice = spectrum.choose_ridge(run.targets, **run.criterion())
     found = spectrum.solve(run.targets, choice.ridge)
     run.facts["ridge"] = choice.ridge
     run.loo = found.loo
@@ -123,12 +123,8 @@ def by_spectrum(run: Run) -> Expansion:
     run.facts |= {
         "gcv": float(table.gcv[choice.index]),
         "degrees_of_freedom": float(table.df[choice.index]),
-        "path": {
-            "ridge": table.ridge.tolist(),
-            "loo": table.loo.tolist(),
-            "gcv": table.gcv.tolist(),
-        },
     }
+    run.tell_choice(table.ridge, loo=table.loo, gcv=table.gcv, error=table.error)
     if choice.at_edge:
         run.warnings.append(
             f"the ridge chosen ({choice.ridge:.3g}) is at the end of the range that was tried"
@@ -224,7 +220,9 @@ def pruned(run: Run) -> Expansion:
     check_rival(run, "--prune")
     ridge = run.asked_ridge()
     if ridge is None and run.n_rows <= LARGEST_SPECTRUM:
-        ridge = spectrum_of(run).choose_ridge(run.targets).ridge
+        choice = spectrum_of(run).choose_ridge(run.targets, **run.criterion())
+        table, ridge = choice.table, choice.ridge
+        run.tell_choice(table.ridge, loo=table.loo, gcv=table.gcv, error=table.error)
     elif ridge is None:
         ridge = unchosen_ridge(run)
     run.facts["ridge"] = ridge

@@ -34,8 +34,11 @@ def linear(run: Run) -> LinearSolution:
     if ridge is None and wants_loo:
         with blas_threads(smaller, run.threads):
             spectrum = decompose_linear(X, run.targets, **common)
-            table = spectrum.table(linear_grid(X))
-        ridge = float(table.ridge[int(np.argmin(table.loo))])
+            asked = run.criterion()
+            criterion = asked.pop("criterion")
+            table = spectrum.table(linear_grid(X), **asked)
+        ridge = float(table.ridge[table.best(criterion)])
+        run.tell_choice(table.ridge, loo=table.loo, gcv=table.gcv, error=table.error)
     elif ridge is None:
         ridge = run.ridge_or_usual("the linear kernel by conjugate gradients or at this size")
     run.facts["ridge"] = ridge

@@ -152,16 +152,24 @@ class LeftOutTally:
 def _rectangle(run: Run, centres: Centres) -> LowRankFit:
     ridges = tried_ridges(run)
     tally = LeftOutTally(run, ridges)
+    task = run.task
     fit = rectangle(
-        *problem(run, centres.rows),
+        task.X,
+        run.targets,
+        task.kernel,
+        centres.rows,
         ridges,
-        bias=run.task.has_free_bias,
+        bias=task.has_free_bias,
         loo=True,
         watch=tally,
         means=centres.means,
+        **run.criterion(),
         **run.common(),
     )
     tally.tell(fit)
+    if run.asked_ridge() is None:
+        sums = run.targets.shape[1] * np.asarray(fit.info["loo_square"])
+        run.tell_choice(ridges, loo=sums, error=fit.info.get("loo_error"))
     if len(ridges) > 1 and fit.ridge in (ridges[0], ridges[-1]):
         run.warnings.append(f"the ridge chosen ({fit.ridge:g}) is at the end of those tried")
     return fit

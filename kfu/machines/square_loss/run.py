@@ -13,6 +13,7 @@ from kfu.machines.task import TrainingTask
 
 USUAL_RIDGE = 1.0  # where it is not chosen
 USUAL_CENTRES = 1000
+CRITERIA = {"squares": "loo", "errors": "error"}  # of kfu.least_squares.ridge_choice
 PLAIN_FIGURES = (
     *("method", "precision", "residual", "condition", "trace_portion", "iterations"),
     *("status", "preconditioner", "rank", "trace_left", "kernel_evaluations"),
@@ -91,6 +92,27 @@ class Run:
         if ridge is not None:
             return ridge
         return self.usual_ridge(f"{what} has no leave-one-out outputs to choose it by")
+
+    @property
+    def ridge_by(self) -> str:
+        """What a ridge is chosen by: squares or errors."""
+        return str(self.task.options.get("lam_by", "squares"))
+
+    def criterion(self) -> dict[str, Any]:
+        """The same as arguments of the functions that choose, with the classes where there are."""
+        task = self.task
+        known: dict[str, Any] = {"criterion": CRITERIA[self.ridge_by]}
+        if task.labels is not None:
+            known |= {"labels": task.labels, "code": task.code, "decoding": task.decoding}
+        return known
+
+    def tell_choice(self, ridges: Any, **figures: Any) -> None:
+        """What the ridge was chosen by, and the figures of all that were tried."""
+        self.facts["lambda_by"] = self.ridge_by
+        path = {"ridge": ridges, **figures}
+        self.facts["path"] = {
+            name: np.asarray(values).tolist() for name, values in path.items() if values is not None
+        }
 
     # ---- figures -------------------------------------------------------------------------------
 
