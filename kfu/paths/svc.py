@@ -49,7 +49,7 @@ from kfu.solvers.parametric import (
 # A path that does not end at a hard margin is followed down to this part of λ₀, or to where
 # rounding in λf, of size ε Σ K_ii |β_i|, is this part of λ.
 LOWEST = 1e-6
-EXACTNESS = 1e-8
+EXACTNESS = 3e-9
 ROUNDING = 1e-12  # of Σ K_ii |β_i|
 START_TOLERANCE = (
     1e-6  # of the solver at a start, relative to the gradient; the path makes it exact
