@@ -1,14 +1,9 @@
 """Which m of the n rows become the centres of a low-rank machine.
 
 random     rows at random, in proportion to their weights; or the same number from every class.
-kmeans++   each next centre with probability proportional to w D², D the distance in feature space
-           to the nearest centre so far, D²(x, z) = K(x, x) + K(z, z) − 2K(x, z) (Arthur and
-           Vassilvitskii 2007). Candidates are drawn and evaluated a block at a time, from the
-           distances D₀ at its beginning; one whose distance has since become D is kept with
-           probability D²/D₀², which makes the draw exact.
+kmeans++   rows far from those chosen, by chance (kfu.least_squares.kmeans_plus_plus).
 leverage   with probability proportional to approximate ridge leverage scores
-           τ_i = w_i (K_ii − k_iS (K_SS + ridge (s/Σw) I)⁻¹ k_Si) / ridge, S a sketch of s random
-           rows (Alaoui and Mahoney 2015); Στ is about the number of dimensions the problem uses.
+           (kfu.least_squares.leverage).
 ic         incomplete Cholesky with pivoting (Fine and Scheinberg 2001): always the row with the
            largest w_i (K_ii − K̃_ii). O(n m²) time and n m numbers. It prefers outliers: under a
            Gaussian kernel its part of the trace is often below that of random rows.
@@ -27,45 +22,24 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from kfu._gram import Gram
 from kfu.errors import SettingsError
 from kfu.kernel_registry import nearest
 from kfu.kernels import KernelSpec
-from kfu.least_squares.low_rank_fit import checked_data, checked_ridge, checked_weight
+from kfu.least_squares.drawn_centres import Centres, drawn
+from kfu.least_squares.kmeans_plus_plus import kmeans_plus_plus
+from kfu.least_squares.leverage import by_leverage
+from kfu.least_squares.low_rank_fit import checked_data, checked_weight
 from kfu.least_squares.mean_centres import class_means
 from kfu.least_squares.memory import require_memory
-from kfu.least_squares.whitening import diagonal_of, row_blocks
 from kfu.solvers.blas_threads import blas_threads
 
-MOST_CANDIDATES = 256  # of kmeans++ at a time
-CANDIDATE_VALUES = 2**24
-ZERO_DISTANCE = 1e-6  # squared, of the largest K(x, x): float32 values know no smaller one
 ZERO_PIVOT = 1e-12  # of the largest K(x, x)
 FEW_VALUES = 2**14  # of R, for each unknown of a factorisation of about the same cost
-LEAST_SKETCH, MOST_SKETCH = 100, 1000  # rows
-
-
-@dataclass
-class Centres:
-    """Row numbers in the order chosen, and figures: `m`, `seconds`, and what the rule knows.
-
-    `means` are the centres where they are no rows (kmeans); `rows` is then where they started.
-    """
-
-    rows: np.ndarray
-    info: dict[str, Any] = field(default_factory=dict)
-    R: np.ndarray | None = None  # (m, n) of ic
-    means: np.ndarray | None = None
-
-    def of(self, X: Any) -> Any:
-        """The centres as vectors; X holds the rows they were chosen from."""
-        return X[self.rows] if self.means is None else self.means
 
 
 Selection = Callable[
@@ -113,15 +87,6 @@ def choose_centres(
     return chosen
 
 
-def _drawn(rng: np.random.Generator, size: np.ndarray, m: int) -> np.ndarray:
-    """m rows without replacement, each next one with probability proportional to its size; rows
-    of size 0 only when no others are left (Efraimidis and Spirakis 2006)."""
-    with np.errstate(divide="ignore"):
-        keys = np.where(size > 0.0, rng.standard_exponential(len(size)) / size, np.inf)
-    first = np.argpartition(keys, m - 1)[:m]
-    return first[np.argsort(keys[first], kind="stable")]
-
-
 def random_rows(
     X: Any,
     kernel: KernelSpec,
@@ -135,7 +100,7 @@ def random_rows(
     n = X.shape[0]
     if weight is None:
         return Centres(rng.choice(n, m, replace=False))
-    return Centres(_drawn(rng, weight, m))
+    return Centres(drawn(rng, weight, m))
 
 
 def balanced_rows(
@@ -164,126 +129,7 @@ def balanced_rows(
 
 
 def _order(rng: np.random.Generator, weight: np.ndarray) -> np.ndarray:
-    return _drawn(rng, weight, len(weight))
-
-
-def kmeans_plus_plus(
-    X: Any,
-    kernel: KernelSpec,
-    m: int,
-    seed: int = 0,
-    ridge: float | None = None,
-    weight: np.ndarray | None = None,
-    threads: int = 0,
-) -> Centres:
-    """`potential` of the info is Σ w D² at the end, as a part of Σ w D² to the first centre."""
-    n = X.shape[0]
-    rng = np.random.default_rng(seed)
-    w = np.ones(n) if weight is None else weight
-    gram = Gram(X, kernel, "float32", threads)
-    diagonal = np.asarray(gram.diagonal())
-    zero = ZERO_DISTANCE * float(np.abs(diagonal).max())
-    D = np.full(n, np.inf)
-    first = int(_drawn(rng, w, 1)[0])
-    chosen = [first]
-    _approach(D, diagonal, np.asarray(gram.cross(X[[first]])), np.array([first]), zero)
-    start = float(w @ D)
-    most = min(max(CANDIDATE_VALUES // n, 8), MOST_CANDIDATES)
-    while len(chosen) < m:
-        sums = np.cumsum(w * D)
-        if sums[-1] <= 0.0:
-            break
-        count = min(len(chosen), most)
-        drawn = np.searchsorted(sums, rng.random(count) * sums[-1], side="right")
-        drawn = np.minimum(drawn, n - 1)
-        keep_if = rng.random(count)
-        values = np.asarray(gram.cross(X[drawn]))
-        between = values[drawn]
-        before = D[drawn]
-        now = before.copy()
-        kept = []
-        for j in range(count):
-            if now[j] > 0.0 and keep_if[j] * before[j] < now[j] and len(chosen) < m:
-                kept.append(j)
-                chosen.append(int(drawn[j]))
-                _approach(now, diagonal[drawn], between[:, [j]], drawn[[j]], zero, diagonal)
-                now[drawn == drawn[j]] = 0.0
-        _approach(D, diagonal, values[:, kept], drawn[kept], zero)
-    return Centres(np.array(chosen), {"potential": float(w @ D) / start if start > 0.0 else 0.0})
-
-
-def _approach(
-    D: np.ndarray,
-    diagonal: np.ndarray,
-    values: np.ndarray,
-    centres: np.ndarray,
-    zero: float,
-    diagonal_of_all: np.ndarray | None = None,
-) -> None:
-    """D = min(D, distances to the centres): `values` are K(points, centres)."""
-    of_centres = (diagonal if diagonal_of_all is None else diagonal_of_all)[centres]
-    for j in range(values.shape[1]):
-        distance = diagonal + of_centres[j] - 2.0 * values[:, j]
-        np.minimum(D, np.where(distance > zero, distance, 0.0), out=D)
-    if diagonal_of_all is None:
-        D[centres] = 0.0
-
-
-def leverage_scores(
-    X: Any,
-    kernel: KernelSpec,
-    ridge: float,
-    *,
-    sketch: int = MOST_SKETCH,
-    seed: int = 0,
-    weight: np.ndarray | None = None,
-    threads: int = 0,
-) -> np.ndarray:
-    """Approximate ridge leverage scores of all rows, from a random sketch of that many rows."""
-    n = X.shape[0]
-    rng = np.random.default_rng(seed)
-    w = np.ones(n) if weight is None else weight
-    size = min(sketch, int(np.count_nonzero(w)))
-    rows = np.sort(_drawn(rng, w, size))
-    gram = Gram(X, kernel, "float64", threads)
-    shift = ridge * size / float(w.sum())
-    scores = np.empty(n)
-    with blas_threads(size, threads):
-        K = np.asarray(gram.block(rows, rows))
-        K[np.diag_indices(size)] += shift + 1e-12 * float(np.abs(K.diagonal()).max())
-        factor = scipy.linalg.cholesky(K, lower=True)
-        for part in row_blocks(n, size):
-            # K(S, block) for the block's rows; columns of a precomputed matrix are its points.
-            points = np.arange(part.start, part.stop)
-            values = np.asarray(gram.block(rows, points))
-            solved = scipy.linalg.solve_triangular(factor, values, lower=True)
-            rest = diagonal_of(X, part, kernel, threads) - np.square(solved).sum(axis=0)
-            scores[part] = np.maximum(rest, 0.0)
-    return np.asarray(w * scores / ridge)
-
-
-def by_leverage(
-    X: Any,
-    kernel: KernelSpec,
-    m: int,
-    seed: int = 0,
-    ridge: float | None = None,
-    weight: np.ndarray | None = None,
-    threads: int = 0,
-) -> Centres:
-    """`effective_dimension` of the info is Στ."""
-    if ridge is None:
-        raise SettingsError("leverage scores depend on the ridge; give it")
-    ridge = checked_ridge(ridge)
-    sketch = min(max(m, LEAST_SKETCH), MOST_SKETCH)
-    scores = leverage_scores(
-        X, kernel, ridge, sketch=sketch, seed=seed, weight=weight, threads=threads
-    )
-    # Rows the sketch spans to the last digit keep a chance, so that m of them can be found.
-    w = np.ones(len(scores)) if weight is None else weight
-    scores = np.where(w > 0.0, np.maximum(scores, 1e-12 * max(scores.max(), 1e-300)), 0.0)
-    rows = _drawn(np.random.default_rng([seed, 1]), scores, m)
-    return Centres(rows, {"effective_dimension": float(scores.sum()), "sketch": sketch})
+    return drawn(rng, weight, len(weight))
 
 
 def incomplete_cholesky(

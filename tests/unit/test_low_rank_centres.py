@@ -8,7 +8,8 @@ import scipy.sparse as sp
 
 from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
-from kfu.least_squares.centres import SELECTIONS, choose_centres, leverage_scores
+from kfu.least_squares.centres import SELECTIONS, choose_centres
+from kfu.least_squares.leverage import leverage_scores
 from kfu.least_squares.rectangle import trace_portion
 from tests.oracles import low_rank as oracle
 
