@@ -14,6 +14,8 @@ constexpr double kRelative = 1e-13;    // slacks and bounds are met when this cl
 constexpr double kRounding = 2e-16;    // of Σ|K β|: what a sum of products may be off
 constexpr double kSnap = 1e-9;         // of its box: a start this close to a bound is at it
 constexpr double kSameT = 1e-13;       // relative: breakpoints closer than this are one
+constexpr double kWorse = 1e3;         // times the tolerance: a violation to be corrected at once
+constexpr double kFallOfT = 0.25;      // of t since the last correction: time for another
 constexpr Index kMostCorrections = 8;  // in a row, until a start is exact
 constexpr Index kShortInterval = 16, kLongInterval = 1024;
 
@@ -330,6 +332,7 @@ PathStatus ParametricRun::advance(double stop, Index most_steps) {
   for (Index taken = 0; taken < most_steps;) {
     if (t_ == stop) return status_ = PathStatus::done;
     if (until_correction_ <= 0) {
+      corrected_at_ = std::fabs(t_);
       const PathStatus status = correct();
       if (status != PathStatus::running && status != PathStatus::stuck) return status_ = status;
       record(false);
@@ -355,11 +358,20 @@ PathStatus ParametricRun::advance(double stop, Index most_steps) {
       }
     }
     record(is_new);
+    // Rounding counts beside t, which may fall by decades, and a violation is not carried along.
+    const bool is_worse = settings_.records && breakpoints_.back().kkt > kWorse * slack_tolerance_;
+    if (is_worse || std::fabs(t_) < kFallOfT * corrected_at_)
+      until_correction_ = std::min(until_correction_, is_new ? Index{0} : until_correction_);
     if (status != PathStatus::running) return status_ = status;
     if (settings_.stop_without_bound && !breakpoints_.empty() && breakpoints_.back().n_bound == 0)
-      return status_ = PathStatus::no_bound;
+      status_ = PathStatus::no_bound;
+    if (t_ == stop) status_ = PathStatus::done;
+    if (status_ != PathStatus::running) {
+      // At a hard margin rows are about to leave the cost; a correction might put one back.
+      if (status_ == PathStatus::done && correct() == PathStatus::running) record(false);
+      return status_;
+    }
   }
-  if (t_ == stop) status_ = PathStatus::done;
   return status_;
 }
 

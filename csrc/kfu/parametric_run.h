@@ -133,7 +133,12 @@ class ParametricRun {
   Event next_event(double limit);
   void consider_empty_groups(double limit, Event& event);
   void move(double length);
+  bool line_of_end(Index i, int g, bool up, double* value, double* slope) const;
+  void find_bends(int g, bool up, double length, std::vector<double>& back) const;
+  double threshold(double back) const;
   void count_signs(double before_t, double length);
+  void count_signs_of_piece(double before_t, double length, double from, double to,
+                            double threshold, double threshold_rate);
   PathStatus apply(const Event& event);
 
   PathStatus enter(Index i, int sign);
@@ -208,7 +213,7 @@ class ParametricRun {
   double slack_tolerance_ = 0.0, beta_tolerance_ = 0.0, output_scale_ = 1.0;
   Index zero_steps_ = 0, steps_ = 0, corrections_ = 0, restarts_ = 0;
   Index until_correction_ = 0, correction_interval_ = 64;
-  double drift_ = 0.0;
+  double drift_ = 0.0, corrected_at_ = 0.0;
 
   std::vector<Place> first_places_;
   std::vector<Breakpoint> breakpoints_;

@@ -14,9 +14,10 @@ constexpr double kDependent = 1e-13;   // pivots below this, relative to the dia
 constexpr double kIndefinite = -1e-7;  // and below this the kernel is not positive semidefinite
 constexpr double kFlat = 1e-11;        // rates below this, relative to the largest, are zero
 constexpr double kNoise = 2e-15;       // of Σ|K β̇|: rates below this may be rounding
-constexpr double kRefine = 1e-12;      // relative residual of a direction that is improved
-constexpr Index kParallel = 1 << 19;   // products from which a second thread pays
-constexpr Index kSlice = 512;          // columns one thread takes at a time, at least
+constexpr double kBarred = 1e-9;      // slopes of barred variables above this, relatively, are true
+constexpr double kRefine = 1e-12;     // relative residual of a direction that is improved
+constexpr Index kParallel = 1 << 19;  // products from which a second thread pays
+constexpr Index kSlice = 512;         // columns one thread takes at a time, at least
 
 }  // namespace
 
@@ -153,6 +154,11 @@ bool ParametricRun::direction() {
   multipliers(right);
   beta_rate_.resize(static_cast<std::size_t>(m));
   factor_.solve(mu, beta_rate_.data());
+  if (groups > 0)
+    for (Index k = 0; k < m; ++k) {  // one alone under a total that stays does not move at all
+      const int g = problem_.group_of(free_[k]);
+      if (n_free_of_[g] == 1 && need[g] == 0.0) beta_rate_[k] = 0.0;
+    }
   for (int g = 0; g < groups; ++g)
     theta_rate_[g] = n_free_of_[g] > 0 ? mu[g] - border_ * need[g] : 0.0;
 
@@ -247,8 +253,9 @@ ParametricRun::Event ParametricRun::next_event(double limit) {
     for (Index i = 0; i < n_; ++i) {
       const Place p = place_[i];
       if (is_free(p) || fixed_[i]) continue;
-      if (!barred_.empty() && std::find(barred_.begin(), barred_.end(), i) != barred_.end())
-        continue;
+      const bool is_barred =
+          !barred_.empty() && std::find(barred_.begin(), barred_.end(), i) != barred_.end();
+      const double least_fall = is_barred ? std::max(flat_F, kBarred * F_scale) : flat_F;
       const int g = problem_.has_equality ? problem_.group_of(i) : 0;
       if (problem_.has_equality && n_free_of_[g] == 0) continue;
       const double base = F_[i] - theta_[g], base_rate = F_rate_[i] - theta_rate_[g];
@@ -258,7 +265,7 @@ ParametricRun::Event ParametricRun::next_event(double limit) {
         const double fall = -(base_rate + off_rate);
         if (fall > 0.0) {
           const double slack = base + offset(i, true);
-          if (fall > flat_F || slack < -10.0 * slack_tolerance_)
+          if (fall > least_fall || (!is_barred && slack < -10.0 * slack_tolerance_))
             see(slack, fall, slack_tolerance_, fall / F_scale, i, Action::enter_up);
         }
       }
@@ -268,7 +275,7 @@ ParametricRun::Event ParametricRun::next_event(double limit) {
         const double fall = base_rate + off_rate;
         if (fall > 0.0) {
           const double slack = -(base + offset(i, false));
-          if (fall > flat_F || slack < -10.0 * slack_tolerance_)
+          if (fall > least_fall || (!is_barred && slack < -10.0 * slack_tolerance_))
             see(slack, fall, slack_tolerance_, fall / F_scale, i, Action::enter_down);
         }
       }
@@ -368,42 +375,6 @@ void ParametricRun::move(double length) {
   }
   settle_theta();
   if (settings_.records && t_direction_ != 0) count_signs(before, length);
-}
-
-// Which signs of f = (output − θ)/scale are wrong now; a sign that changed did so where f, linear
-// on the stretch, was zero.
-void ParametricRun::count_signs(double before_t, double length) {
-  const bool has[2] = {!settings_.labels.empty(), !settings_.watched_labels.empty()};
-  if (!has[0] && !has[1]) return;
-  double th = 0.0, th_rate = 0.0;
-  if (problem_.has_equality) {
-    const bool two = problem_.n_groups() == 2;
-    th = two ? 0.5 * (theta_[0] + theta_[1]) : theta_[0];
-    th_rate = two ? 0.5 * (theta_rate_[0] + theta_rate_[1]) : theta_rate_[0];
-  }
-  const bool is_first = wrong_.empty();
-  if (is_first) {
-    wrong_.assign(static_cast<std::size_t>(length_), 0);
-    for (int set = 0; set < 2; ++set) n_wrong_[set] = has[set] ? 0 : -1;
-  }
-  for (Index k = 0; k < length_; ++k) {
-    const int set = k < n_ ? 0 : 1;
-    if (!has[set]) continue;
-    const double q = output(k) - th;
-    const int label = set == 0 ? settings_.labels[k] : settings_.watched_labels[k - n_];
-    if (label == 0) continue;
-    const signed char is_wrong = (q > 0.0 ? 1 : -1) != label;  // as prediction has it
-    if (is_wrong == wrong_[k]) continue;
-    const int change = is_wrong - wrong_[k];
-    wrong_[k] = is_wrong;
-    n_wrong_[set] += change;
-    if (is_first) continue;
-    const double r = F_rate_[k] - (set == 0 ? rate(linear_rate_, k) : 0.0) - th_rate;
-    double back = r != 0.0 ? q / r : 0.0;
-    back = std::min(std::max(back, 0.0), length);
-    const double at = back == length ? before_t : t_ - t_direction_ * back;
-    sign_changes_.push_back({at, set == 0 ? k : k - n_, set, change});
-  }
 }
 
 PathStatus ParametricRun::stretch(double limit, double* length) {
