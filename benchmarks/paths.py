@@ -248,8 +248,8 @@ def one(n: int, is_quick: bool) -> Record:
 
 
 def track_bytes(track: Any) -> int:
-    """What a path keeps: its breakpoints and events."""
-    arrays = [value for value in vars(track).values() if isinstance(value, np.ndarray)]
+    """What a path keeps beside the rows: its breakpoints and events."""
+    arrays = [v for k, v in vars(track).items() if isinstance(v, np.ndarray) and k != "X"]
     return sum(array.nbytes for array in arrays)
 
 

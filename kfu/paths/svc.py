@@ -22,6 +22,7 @@ JMLR 5 (2004); Zapién, Regularization path algorithm for statistical learning (
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -47,9 +48,9 @@ from kfu.solvers.parametric import (
 )
 
 # A path that does not end at a hard margin is followed down to this part of λ₀, or to where
-# rounding in λf, of size ε Σ K_ii |β_i|, is this part of λ.
+# rounding in λf is this part of λ (last_of).
 LOWEST = 1e-6
-EXACTNESS = 3e-9
+EXACTNESS = 1e-9
 ROUNDING = 1e-12  # of Σ K_ii |β_i|
 START_TOLERANCE = (
     1e-6  # of the solver at a start, relative to the gradient; the path makes it exact
@@ -211,8 +212,17 @@ def first_and_last(
     if top <= ROUNDING * size:
         # Classes with the same mean: f is constant at every λ, and only rounding is left of λ₀.
         top = max(float(np.max(diagonal)), np.finfo(float).tiny)
-    exact = np.finfo(float).eps / EXACTNESS * size
-    return top, max(LOWEST * top, min(exact, 1e-2 * top))
+    return top, last_of(top, diagonal, beta)
+
+
+def last_of(top: float, diagonal: np.ndarray, beta: np.ndarray, unit: float = 1.0) -> float:
+    """The λ that a path from `top` without an end goes down to; f is of size `unit`.
+
+    Rounding in Kβ is about ε Σ K_ii |β_i| / √m for m terms: their errors have either sign.
+    """
+    terms = max(int(np.count_nonzero(beta)), 1)
+    rounding = float(np.finfo(float).eps) * float(diagonal @ np.abs(beta)) / math.sqrt(terms)
+    return max(LOWEST * top, min(rounding / (EXACTNESS * unit), 1e-2 * top))
 
 
 def nearest_rows(

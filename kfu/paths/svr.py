@@ -34,7 +34,7 @@ from kfu.machines.task import TrainingTask
 from kfu.paths.in_lambda import LambdaPath
 from kfu.paths.registry import PathDefinition, Span, Start
 from kfu.paths.states import REGRESSION, Vocabulary, one_sided
-from kfu.paths.svc import EXACTNESS, LOWEST, ROUNDING, outputs
+from kfu.paths.svc import ROUNDING, last_of, outputs
 from kfu.solvers import DualProblem
 from kfu.solvers.dual import solve
 from kfu.solvers.parametric import ParametricProblem
@@ -116,8 +116,7 @@ class SvrLambdaPath(SvrPath, LambdaPath):
         if wide <= ROUNDING * size:  # f is constant at every λ, or no row is outside the tube
             wide = max(float(np.max(diagonal)), np.finfo(float).tiny)
         top = wide / (FLATNESS * spread)
-        exact = np.finfo(float).eps / EXACTNESS * size / spread
-        bottom = max(LOWEST * top, min(exact, 1e-2 * top))
+        bottom = last_of(top, diagonal, beta, spread)
         begin = (span.low or bottom) if span.upward else (span.high or top)
         end = (span.high or top) if span.upward else (span.low or bottom)
         if (begin < end) != span.upward:

@@ -123,11 +123,7 @@ def scale_of(outputs: np.ndarray) -> float:
     return max(1.0, float(np.abs(outputs).max()))
 
 
-KNOWN = pytest.mark.xfail(reason="a row that came and went misses its next event", strict=False)
-NAMES = [pytest.param(name, marks=KNOWN) if name == "svr-epsilon" else name for name in PATHS]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PATHS)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_conditions_and_cold_solves(name: str, data: st.DataObject) -> None:
