@@ -34,7 +34,7 @@ from kfu.errors import SettingsError
 from kfu.paths.following import follow_path
 from kfu.paths.loading import path_of
 from kfu.paths.path import RegularisationPath
-from kfu.paths.path_file import PART_SUFFIX, PathFile, is_table, read_path_file
+from kfu.paths.path_file import PART_SUFFIX, PathFile, is_table, part_name, read_path_file
 from kfu.paths.registry import definition_of
 from kfu.paths.resuming import resume_path
 
@@ -199,8 +199,8 @@ def from_rows(
 
 def left_over(output: str) -> str | None:
     """The file of an earlier run: under its name, or under that of a run that was killed."""
-    for name in (output + PART_SUFFIX, output):
-        if output != "-" and os.path.exists(name):
+    for name in (part_name(output), output):
+        if output != "-" and os.path.isfile(name):
             return name
     return None
 
@@ -246,7 +246,7 @@ def resumed(
     read_at = time.perf_counter()
     if earlier.is_finished:
         if left != output:
-            os.replace(left, output)
+            os.replace(os.path.realpath(left), os.path.realpath(output))
         console.warn(f"{output}: the path is complete; there is nothing to resume")
         found = earlier
     else:

@@ -17,16 +17,20 @@ A file whose last record has no "end" is a path that was stopped; one that ends 
 cut off while it was written. Either can be resumed: nothing but the last line is ever lost.
 
 Writing goes to ``NAME.part`` beside the file, line by line, and that becomes NAME when the run ends
-(finished, at its limit of steps, or interrupted). A killed run leaves ``NAME.part``.
+(finished, at its limit of steps, or interrupted). A killed run leaves ``NAME.part``. Devices and
+pipes are written to directly.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import errno
 import io
 import itertools
 import json
 import os
+import stat
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -244,13 +248,19 @@ class PathWriter:
     """Writes a path as it is found; see the head of the file.
 
     Records are appended as a whole: an exception in the middle (Ctrl-C) leaves a piece that the
-    next append writes over. `close` gives the file its name.
+    next append writes over. `close` gives the file its name, `discard` leaves all as it was. As a
+    context it closes, and discards where an exception ends the block. A symbolic link stays one;
+    devices and pipes are written to directly, as nothing can be renamed over them.
     """
 
     def __init__(self, path: str, header: Mapping[str, Any]) -> None:
         self._begin(path, is_csv_name(path), "wb", 0)
-        text = header_lines(header, self.is_csv).encode()
-        self._write(text)
+        try:
+            text = header_lines(header, self.is_csv).encode()
+            self._write(text)
+        except Exception:
+            self.discard()
+            raise
         self._done = (len(text), 0)
 
     @staticmethod
@@ -258,20 +268,38 @@ class PathWriter:
         """Go on after the first `keep` records of a file that was read; `path` is its name in the
         end."""
         writer = PathWriter.__new__(PathWriter)
-        part = path + PART_SUFFIX
+        part, earlier = part_name(path), os.path.realpath(found.name)
+        length = found.ends[keep - 1]
         try:
-            if found.name != part:
-                os.replace(found.name, part)
+            with open(earlier, "rb") as stream:
+                stream.seek(length)
+                rest = stream.read()
+            if earlier != part:
+                os.replace(earlier, part)
         except OSError as error:
             raise cannot_write(path, error) from None
-        writer._begin(path, found.is_csv, "r+b", found.ends[keep - 1])
-        writer._done = (found.ends[keep - 1], keep)
+        writer._begin(path, found.is_csv, "r+b", length)
+        writer._done = (length, keep)
+        writer._before = (earlier, length, rest)
         return writer
 
     def _begin(self, path: str, is_csv: bool, mode: str, length: int) -> None:
-        self.path, self.is_csv, self.part = path, is_csv, path + PART_SUFFIX
+        self.path, self.is_csv = path, is_csv
+        self.target, self.part = os.path.realpath(path), part_name(path)
+        self.is_direct = is_special(path)
+        # Of a file that is gone on with: its name, and what it held after the part that is kept.
+        self._before: tuple[str, int, bytes] | None = None
         try:
-            self._stream: IO[bytes] = open(self.part, mode)  # noqa: SIM115 (close() closes it)
+            if self.is_direct:
+                self._stream: IO[bytes] = open(path, "wb")  # noqa: SIM115 (close() closes it)
+                return
+            if os.path.isdir(self.target):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if os.path.exists(self.target) and not os.access(self.target, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            if os.path.islink(self.part) or is_special(self.part):
+                raise FileExistsError(errno.EEXIST, f"{self.part} is in the way")
+            self._stream = open(self.part, mode)  # noqa: SIM115
             self._stream.seek(length)
             self._stream.truncate()
         except OSError as error:
@@ -285,7 +313,7 @@ class PathWriter:
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         lines = [record_line(record, self.is_csv).encode() for record in records]
         length, count = self._done
-        if self._stream.tell() != length:  # what an interrupted append left
+        if not self.is_direct and self._stream.tell() != length:  # what an interrupted append left
             self._stream.seek(length)
             self._stream.truncate()
         self._write(b"".join(lines))
@@ -302,17 +330,54 @@ class PathWriter:
         if self._stream.closed:
             return
         try:
-            os.fsync(self._stream.fileno())
+            if not self.is_direct:
+                os.fsync(self._stream.fileno())
             self._stream.close()
-            os.replace(self.part, self.path)
+            if self.is_direct:
+                return
+            if os.path.exists(self.target):
+                os.chmod(self.part, stat.S_IMODE(os.stat(self.target).st_mode))
+            os.replace(self.part, self.target)
         except OSError as error:
             raise cannot_write(self.path, error) from None
+
+    def discard(self) -> None:
+        """Drop what was written: an earlier file of the name stays, and one that was gone on with
+        is as it was."""
+        if self._stream.closed:
+            return
+        with contextlib.suppress(OSError):
+            if self._before is not None:
+                earlier, length, rest = self._before
+                self._stream.seek(length)
+                self._stream.truncate()
+                self._stream.write(rest)
+                self._stream.flush()
+                if earlier != self.part:
+                    os.replace(self.part, earlier)
+            elif not self.is_direct:
+                os.unlink(self.part)
+        with contextlib.suppress(OSError):
+            self._stream.close()
 
     def __enter__(self) -> PathWriter:
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, *exception: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+
+def is_special(path: str) -> bool:
+    """Whether the name is that of a device or a pipe, perhaps by a link."""
+    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
+
+
+def part_name(path: str) -> str:
+    """What a path file is called while it is written: beside the file that a link leads to."""
+    return os.path.realpath(path) + PART_SUFFIX
 
 
 def write_path_file(

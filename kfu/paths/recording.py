@@ -6,8 +6,6 @@ breakpoints that are new, but for the last, to which events may still be added.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -63,8 +61,6 @@ class Recorder:
         self.writer.close()
 
     def discard(self) -> None:
-        """Leave nothing behind: there is no path."""
+        """There is no path: leave the files as they were before it."""
         if self.writer is not None:
-            self.writer.close()
-            with contextlib.suppress(OSError):
-                os.unlink(self.file)
+            self.writer.discard()

@@ -65,21 +65,25 @@ def resume_path(
     if limits.max_steps:
         limits = replace(limits, max_steps=limits.max_steps + len(earlier) - n_before)
     recorder = Recorder(output, made, progress, PathWriter.go_on(found, output, n_before))
-    after = follow(
-        problem,
-        X,
-        kernel,
-        start=t,
-        stop=earlier.stop,
-        beta=beta,
-        labels=definition.signs(task),
-        watch=None if watched is None else Watch(*watched),
-        settings=engine_settings(limits),
-        progress=recorder,
-    )
-    path = made(after)
-    recorder.finish(path)
-    check_track(after.status, task)
+    try:
+        after = follow(
+            problem,
+            X,
+            kernel,
+            start=t,
+            stop=earlier.stop,
+            beta=beta,
+            labels=definition.signs(task),
+            watch=None if watched is None else Watch(*watched),
+            settings=engine_settings(limits),
+            progress=recorder,
+        )
+        check_track(after.status, task)
+        path = made(after)
+        recorder.finish(path)
+    except Exception:
+        recorder.discard()
+        raise
     return path
 
 

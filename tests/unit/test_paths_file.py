@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +152,64 @@ def test_a_killed_run_leaves_its_lines_and_not_its_name(tmp_path: Path) -> None:
     assert not found.is_finished
     writer.close()
     assert read_path_file(file).records == RECORDS[:2]
+
+
+def failing_records():
+    yield RECORDS[0]
+    raise RuntimeError
+
+
+def test_an_exception_leaves_an_earlier_file(tmp_path: Path) -> None:
+    file = tmp_path / "p.jsonl"
+    with pytest.raises(RuntimeError):
+        write_path_file(str(file), HEADER, failing_records())
+    assert list(tmp_path.iterdir()) == []
+    write_path_file(str(file), HEADER, RECORDS)
+    before = file.read_bytes()
+    with pytest.raises(RuntimeError):
+        write_path_file(str(file), HEADER, failing_records())
+    assert list(tmp_path.iterdir()) == [file]
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["p.jsonl", "p.jsonl.part"])
+def test_what_is_not_gone_on_with_is_put_back(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    write_path_file(str(tmp_path / "whole.jsonl"), HEADER, RECORDS)
+    file.write_bytes((tmp_path / "whole.jsonl").read_bytes()[:-15])
+    before = file.read_bytes()
+    writer = PathWriter.go_on(read_path_file(file, warns=False), str(tmp_path / "p.jsonl"), 1)
+    writer.append(RECORDS[1:])
+    writer.discard()
+    assert {place.name for place in tmp_path.iterdir()} == {"whole.jsonl", name}
+    assert file.read_bytes() == before
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    folder, link = tmp_path / "folder", tmp_path / "link.jsonl"
+    folder.mkdir()
+    link.symlink_to(folder / "p.jsonl")
+    write_path_file(str(link), HEADER, RECORDS)
+    assert link.is_symlink()
+    assert read_path_file(folder / "p.jsonl").records == RECORDS
+    with PathWriter.go_on(read_path_file(link), str(link), 1) as writer:
+        writer.append(RECORDS[1:2])
+    assert link.is_symlink()
+    assert read_path_file(folder / "p.jsonl").records == RECORDS[:2]
+    assert [place.name for place in folder.iterdir()] == ["p.jsonl"]
+
+
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        content = pool.submit(pipe.read_bytes)
+        write_path_file(str(pipe), HEADER, RECORDS)
+        received = content.result(timeout=10)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+    write_path_file(str(tmp_path / "p.jsonl"), HEADER, RECORDS)
+    assert received == (tmp_path / "p.jsonl").read_bytes()
 
 
 def test_damage_names_its_line(tmp_path: Path) -> None:
