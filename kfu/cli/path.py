@@ -18,6 +18,7 @@ from kfu.cli.file_kind import kind_of
 from kfu.cli.path_options import RIDGE_MACHINES
 from kfu.cli.path_output import PathDisplay
 from kfu.cli.path_results import PATH_SUFFIX, conclude, write_stdout
+from kfu.cli.path_same_run import check_same_run
 from kfu.cli.path_setup import (
     follow_options,
     read_rows,
@@ -242,7 +243,7 @@ def resumed(
         file = read_path_file(left)
         earlier = path_of(file, train=data or opts["train"], threads=opts["threads"])
     if data is not None:
-        check_same_run(file, opts)
+        check_same_run(file, earlier, data, opts)
     read_at = time.perf_counter()
     if earlier.is_finished:
         if left != output:
@@ -270,26 +271,3 @@ def taken_up(
         return resume_path(
             earlier, file, output, follow_options(opts), watched=watched, progress=progress
         )
-
-
-def check_same_run(file: PathFile, opts: dict[str, Any]) -> None:
-    """SettingsError when the file is that of another command than this one, resumed."""
-    header = file.header
-    definition = definition_of(opts["machine"], opts["parameter"])
-    kernel = inputs.kernel_of(opts)
-    asked: dict[str, tuple[Any, Any]] = {
-        "machine": (definition.machine, header["machine"]),
-        "parameter": (definition.parameter, header["parameter"]),
-        "kernel": (kernel.name, header["kernel"].get("name", kernel.name)),
-        "ridge": (opts["ridge"], header["settings"].get("ridge", 0.0)),
-        "upward": (opts["upward"], bool((header.get("span") or {}).get("upward"))),
-    }
-    gamma = kernel.params.get("gamma")
-    if isinstance(gamma, float):
-        asked["gamma"] = (gamma, header["kernel"].get("gamma"))
-    for name, (wanted, found) in asked.items():
-        if wanted != found:
-            raise SettingsError(
-                f"--resume: {file.name} is a path of {name} {found}, and this command says "
-                f"{wanted}; give the command that wrote it, or remove the file"
-            )

@@ -243,6 +243,38 @@ def test_the_limit_of_steps_is_said_and_resumed(kfu, toy, tmp_path):
     assert "a path of gamma 0.5, and this command says 0.7" in other.stderr
 
 
+def test_another_command_does_not_resume(kfu, toy):
+    np.savetxt("w.txt", np.linspace(0.5, 2, 80))
+    given = ("path", toy, "-k", "poly", "-d", 2, "-r", 1, "--max-steps", 5, "-o", "p.jsonl", "-q")
+    given += ("--scale", "standard", "-w", "1=2", "--min", 0.05)
+    assert kfu(*given).exit_code == 3
+    before = Path("p.jsonl").read_bytes()
+    for words, said in [
+        (("-d", 3), "degree 2, and this command says 3"),
+        (("-r", 2), "coef0 1.0, and this command says 2.0"),
+        (("--scale", "unit"), "scale standard, and this command says unit"),
+        (("--min", 0.01), "smallest lambda 0.05, and this command says 0.01"),
+        (("--max", 10), "largest lambda none, and this command says 10.0"),
+        (("-w", "-1=2"), "class weights 1.0=2, and this command says -1.0=2"),
+        (("--weights", "w.txt"), "other weights of the rows"),
+        (("--no-bias",), "bias free, and this command says none"),
+        (("--embed",), "embedded rows no, and this command says yes"),
+    ]:
+        option, *value = words
+        kept = list(given)
+        if option in given:
+            kept[kept.index(option) + 1] = value[0]
+        else:
+            kept += words
+        result = kfu(*kept, "--resume")
+        assert result.exit_code == 2, (words, result.stderr)
+        assert said in result.stderr
+        assert result.stderr.count("\n") == 1
+        assert Path("p.jsonl").read_bytes() == before
+    assert kfu(*given, "--resume").exit_code == 3  # five steps more
+    assert len(Path("p.jsonl").read_bytes()) > len(before)
+
+
 def test_a_cut_file_says_where_and_is_resumed(kfu, toy):
     assert kfu("path", toy, "--min", 0.05, "-q").exit_code == 0
     whole = Path("toy.jsonl").read_bytes()
