@@ -12,6 +12,7 @@ from kfu.errors import ConvergenceWarning, DataError, SettingsError
 from kfu.kernels import KernelSpec
 from kfu.machine_kinds import CLASSIFIER
 from kfu.machines.checkpoint import Checkpoint
+from kfu.machines.kernel_range import settings_in_range
 from kfu.machines.probability import calibrate, check_probability
 from kfu.machines.registry import Machine, machine_named
 from kfu.machines.single_machine import SINGLE_MACHINES
@@ -186,6 +187,7 @@ def prepare(
         if chosen.needs_labels:
             task.targets = _numbers(y, task.n, source)
         task.weights = task.row_weights
+    task.settings = settings_in_range(X, spec, task.settings, source)
     return task
 
 

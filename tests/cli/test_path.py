@@ -525,6 +525,23 @@ def test_bad_data_get_one_message(kfu, toy, three_classes, tmp_path):
     assert files_in(tmp_path) == before
 
 
+def test_ends_of_the_range_do_not_overflow(kfu, toy):
+    result = kfu("path", toy, "-c", "1e-300,1e300")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["path", "loo", "train"])
+def test_features_beyond_all_kernels(kfu, command):
+    X, y = two_classes(20)
+    Path("huge.svm").write_text(libsvm_text(X * 1e200, y))
+    result = kfu(command, "huge.svm", "-k", "linear")
+    assert result.exit_code == 1
+    assert "huge.svm: features so large" in result.stderr
+    assert "--scale" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 def test_path_files_where_there_should_be_others(kfu, toy, toy_test, toy_model):
     assert kfu("path", toy, "-q").exit_code == 0
     for words, said in [

@@ -1,0 +1,66 @@
+"""Whether the kernel has finite values on the rows it is to be trained on.
+
+Inner products of large features overflow, and squared distances with them. Where one value does,
+K(x, x) does for some row, or K(x, ·) for the row with the largest feature; so these are looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from kfu._gram import Gram
+from kfu.data import Matrix
+from kfu.errors import DataError
+from kfu.kernels import KernelSpec
+from kfu.solvers import SolverSettings
+
+SAFE_SINGLE = 1e8  # no inner product of features up to it comes near the end of float32
+
+
+def settings_in_range(
+    X: Matrix, kernel: KernelSpec, settings: SolverSettings, source: str
+) -> SolverSettings:
+    """The settings, with rows of float64 where float32 would overflow and the precision is open.
+
+    DataError when values of the kernel are not finite.
+    """
+    if kernel.is_precomputed or not X.shape[0] or not X.shape[1]:
+        return settings
+    sizes = np.maximum(_flat(X.max(axis=1)), -_flat(X.min(axis=1)))
+    row = int(np.argmax(sizes))
+    found = _first_infinite(X, kernel, "float64", row)
+    if found is not None:
+        raise _overflow(source, kernel, found, "scale the features (--scale)")
+    if settings.precision == "float64" or sizes[row] <= SAFE_SINGLE:
+        return settings
+    found = _first_infinite(X, kernel, "float32", row)
+    if found is None:
+        return settings
+    if settings.precision == "float32":
+        remedy = "scale the features (--scale), or compute in float64"
+        raise _overflow(source, kernel, found, remedy, " in float32")
+    return replace(settings, precision="float64")
+
+
+def _first_infinite(X: Matrix, kernel: KernelSpec, precision: str, row: int) -> int | None:
+    gram = Gram(X, kernel, precision, 1)
+    with np.errstate(all="ignore"):
+        values = np.asarray(gram.block(np.array([row]), np.arange(X.shape[0])))[0]
+        finite = np.isfinite(np.asarray(gram.diagonal())) & np.isfinite(values)
+    return None if finite.all() else int(np.argmin(finite))
+
+
+def _overflow(source: str, kernel: KernelSpec, row: int, remedy: str, where: str = "") -> DataError:
+    return DataError(
+        source,
+        None,
+        f"features so large that kernel {kernel.describe()} overflows{where} (row {row + 1})",
+        remedy,
+    )
+
+
+def _flat(values: object) -> np.ndarray:
+    dense = values.toarray() if hasattr(values, "toarray") else values
+    return np.asarray(dense, dtype=np.float64).ravel()

@@ -1,0 +1,44 @@
+"""Features so large that a kernel overflows: refused in float64, avoided in float32."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import kfu
+from kfu.errors import DataError
+from kfu.kernels import KernelSpec
+from kfu.machines.kernel_range import settings_in_range
+from kfu.solvers import SolverSettings
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(12, 3))
+Y = np.where(X[:, 0] > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("name", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_overflow_is_refused(name, kind):
+    rows = X.copy()
+    rows[7] *= 1e200
+    kernel = KernelSpec.make(name).resolve(X)
+    with pytest.raises(DataError, match=r"overflows.*--scale"):
+        settings_in_range(kind(rows), kernel, SolverSettings(), "data")
+    with pytest.raises(DataError, match="overflows"):
+        kfu.train(kind(rows), Y, kernel=kernel)
+    with pytest.raises(DataError, match="overflows"):
+        kfu.paths.svm_path(kind(rows), Y, kernel=kernel)
+
+
+def test_float32_is_left_where_it_overflows():
+    kernel = KernelSpec.make("rbf", gamma=1e-50)
+    near, far = (
+        settings_in_range(X * size, kernel, SolverSettings(), "data") for size in (1.0, 1e25)
+    )
+    assert (near.precision, far.precision) == ("auto", "float64")
+    with pytest.raises(DataError, match="in float32"):
+        settings_in_range(X * 1e25, kernel, SolverSettings(precision="float32"), "data")
+    scaled = kfu.train(X * 1e25, Y, kernel=kernel).decision_function(X * 1e25)
+    plain = kfu.train(X, Y, kernel=KernelSpec.make("rbf", gamma=1.0)).decision_function(X)
+    np.testing.assert_allclose(scaled, plain, atol=2e-3)
