@@ -260,9 +260,12 @@ def figure(value: Any) -> str:
     return str(value)
 
 
-def print_facts(facts: Sequence[tuple[str, Any]], title: str | None = None) -> None:
+def print_facts(
+    facts: Sequence[tuple[str, Any]], title: str | None = None, *, to_stderr: bool = False
+) -> None:
     """Name-value lines on stdout: a table on a terminal, ``name<spaces>value`` elsewhere."""
-    print_table(["", ""], [[name, figure(value)] for name, value in facts], title=title)
+    rows = [[name, figure(value)] for name, value in facts]
+    print_table(["", ""], rows, title=title, to_stderr=to_stderr)
 
 
 def print_table(

@@ -21,7 +21,7 @@ from kfu.cli.training_setup import (
     scaled,
     training_options,
 )
-from kfu.data import Dataset, format_label
+from kfu.data import Dataset, encode_labels, format_label
 from kfu.errors import ConvergenceWarning, DataError, SettingsError
 from kfu.estimates import ESTIMATES, LeaveOneOut, Options, Trained, find_estimates
 from kfu.estimates.interface import check_eta_and_delta, test_error
@@ -29,6 +29,7 @@ from kfu.estimates.sweep import Sweep, SweepPlan, read_sweep, run_sweep
 from kfu.io.atomic import atomic_output
 from kfu.kernel_registry import nearest
 from kfu.kernels import suggest_gamma
+from kfu.machine_kinds import CLASSIFIER
 from kfu.machines import MACHINES
 from kfu.machines.training import prepare
 from kfu.model import Model
@@ -141,7 +142,7 @@ def loo(data: str, output: str | None, report: str | None, **opts: Any) -> int:
     if report is not None:
         write_json(report, content)
     if report != "-" and not console.is_quiet():
-        print_summary(content, found, sweep)
+        print_summary(content, found, sweep, to_stderr=output == "-")
     return EXIT_NOT_CONVERGED if content["status"] != "converged" else 0
 
 
@@ -155,6 +156,10 @@ def check_places(data: str, output: str | None, report: str | None, opts: dict[s
         raise SettingsError("the rows and the report cannot both go to stdout; give -o a file")
     if opts["plot"] == "-":
         raise SettingsError("--plot - : a picture cannot go to stdout; give the name of a file")
+    if opts["plot"] is not None:
+        from kfu.paths.picture import check_picture_name
+
+        check_picture_name(opts["plot"])
     if output is not None and opts["sweep"] is not None:
         raise SettingsError("-o writes the rows of one machine; leave --sweep or -o out")
     if data == "-" and opts["against"] == "-":
@@ -183,7 +188,24 @@ def read_test_data(opts: dict[str, Any], dataset: Dataset, scaler: Scaler | None
         raise DataError(test.source, None, "no labels", "--against needs a label for each row")
     if MACHINES[opts["machine"]].kind == "ranker":
         raise SettingsError("--against has no error of rankings; leave it out")
+    if MACHINES[opts["machine"]].kind == CLASSIFIER:
+        check_classes(test, dataset)
     return test if scaler is None else replace(test, X=fitting(test, dataset, scaler))
+
+
+def check_classes(test: Dataset, dataset: Dataset) -> None:
+    """DataError for a label that the training rows do not have."""
+    assert test.y is not None
+    assert dataset.y is not None
+    codes = encode_labels(test.y, np.unique(dataset.y))
+    if np.any(codes < 0):
+        row = int(np.argmin(codes))
+        raise DataError(
+            test.source,
+            None,
+            f"label {format_label(test.y[row])} in row {row + 1} is no class of {dataset.source}",
+            "give rows of its classes",
+        )
 
 
 def fitting(test: Dataset, dataset: Dataset, scaler: Scaler) -> Any:
@@ -338,15 +360,16 @@ def write_rows(path: str, dataset: Dataset, trained: Trained, found: LeaveOneOut
 
 def draw(path: str, found: LeaveOneOut, sweep: Sweep | None) -> None:
     from kfu.estimates.picture import draw_estimates, draw_sweep
+    from kfu.paths.picture import check_picture_name
 
     picture = draw_estimates(found) if sweep is None else draw_sweep(sweep)
-    ending = path.rsplit(".", 1)[-1].lower() if "." in path else "png"
-    kind = ending if ending in ("png", "pdf", "svg") else "png"
     with atomic_output(path) as stream:
-        picture.savefig(stream, format=kind, dpi=130)
+        picture.savefig(stream, format=check_picture_name(path), dpi=130)
 
 
-def print_summary(content: dict[str, Any], found: LeaveOneOut, sweep: Sweep | None) -> None:
+def print_summary(
+    content: dict[str, Any], found: LeaveOneOut, sweep: Sweep | None, to_stderr: bool = False
+) -> None:
     facts: list[tuple[str, Any]] = [
         ("machine", f"{content['machine']}, kernel {content['kernel']}"),
         ("data", f"{content['n']} rows, {content['n_features']} features"),
@@ -357,8 +380,8 @@ def print_summary(content: dict[str, Any], found: LeaveOneOut, sweep: Sweep | No
         facts.append(("on the training rows", found.train_error))
         if found.test_error is not None:
             facts.append(("on the test rows", found.test_error))
-        print_facts(facts)
-        print_table(*found.table())
+        print_facts(facts, to_stderr=to_stderr)
+        print_table(*found.table(), to_stderr=to_stderr)
         return
     print_facts([facts[1]])
     names = sweep.names

@@ -139,13 +139,15 @@ def exact(trained: Trained, options: Options) -> Found:
     except DataError as error:  # a class of one row
         return Found(None, str(error), valid=False)
     flags = trained.wrong(outputs) if trained.kind == CLASSIFIER else None
-    note = "" if flags is None else f"{int(flags[trained.counted].sum())} of {trained.counted.size}"
+    notes = []
+    if flags is not None:
+        notes.append(f"{int(flags[trained.counted].sum())} of {trained.counted.size}")
     for k, label in enumerate(trained.task.classes if trained.kind == CLASSIFIER else []):
         if np.count_nonzero(trained.task.labels == k) == 1:
-            note += f"; class {format_label(label)} has one row, which counts as an error"
+            notes.append(f"class {format_label(label)} has one row, which counts as an error")
     if trained.model.info.get("status") != "converged":
-        note += f"; training stopped before convergence ({trained.model.info.get('status')})"
-    measured = MEASURED[trained.kind]
+        notes.append(f"training stopped before convergence ({trained.model.info.get('status')})")
+    measured, note = MEASURED[trained.kind], "; ".join(notes)
     return Found(trained.score(outputs), note, of=measured, outputs=outputs, flags=flags)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from kfu.data import encode_labels
 from kfu.errors import DataError, SettingsError
 from kfu.estimates.registry import Options
 from kfu.estimates.table import LeaveOneOut, find_estimates
@@ -89,17 +90,26 @@ def check_eta_and_delta(eta: float, delta: float) -> None:
 
 
 def test_error(model: Model, X: Any, y: Any, **options: Any) -> tuple[float, int]:
-    """The error of a classifier (mean squared error of a regression) on rows X, y; their number."""
+    """The error of a classifier (mean squared error of a regression) on rows X, y; their number.
+
+    A label that is no class of the model is an error.
+    """
+    source = options.get("source", "test data")
     values = np.asarray(y)
     predicted = model.predict(X, **options)
     if values.shape != predicted.shape or values.size == 0:
         found = f"{values.size} labels for {predicted.size} test rows"
-        raise DataError("test data", None, found, "give one label for each row")
+        raise DataError(source, None, found, "give one label for each row")
     if model.has_classes:
-        if model.classes.dtype.kind != "U":
-            values = values.astype(np.float64)
-        return float(np.mean(predicted != values)), values.size
-    return float(np.mean((predicted - values.astype(np.float64)) ** 2)), values.size
+        codes = encode_labels(values, model.classes)
+        return float(np.mean(encode_labels(predicted, model.classes) != codes)), values.size
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            source, None, "labels that are not numbers", "this machine has numbers as labels"
+        ) from None
+    return float(np.mean((predicted - numbers) ** 2)), values.size
 
 
 def _of_model(

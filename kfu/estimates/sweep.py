@@ -75,9 +75,10 @@ def read_sweep(text: str) -> SweepPlan:
         hint = nearest(name.strip(), SWEPT) if equals else "write NAME=VALUES"
         raise SettingsError(f"--sweep {text}: {hint}; for instance C=0.1,1,10 or C=0.01:100:9")
     parts = listed.split(":")
+    steps = 0
     try:
         if len(parts) == 3:
-            values = _grid(float(parts[0]), float(parts[1]), int(parts[2]))
+            values, steps = [float(parts[0]), float(parts[1])], int(parts[2])
         elif len(parts) == 1:
             values = [float(part) for part in listed.split(",")]
         else:
@@ -88,12 +89,20 @@ def read_sweep(text: str) -> SweepPlan:
         ) from None
     if not all(math.isfinite(value) and value > 0 for value in values):
         raise SettingsError(f"--sweep {text}: values have to be finite numbers above 0")
+    if len(parts) == 3:
+        values = _grid(text, values[0], values[1], steps)
+    if len(values) > MOST_VALUES:
+        raise SettingsError(f"--sweep: {len(values)} values; give at most {MOST_VALUES}")
     return SweepPlan(SWEPT[name.strip()], tuple(dict.fromkeys(values)))
 
 
-def _grid(low: float, high: float, steps: int) -> list[float]:
-    if not (0 < low < high and 2 <= steps <= MOST_VALUES):
-        raise ValueError
+def _grid(text: str, low: float, high: float, steps: int) -> list[float]:
+    if not low < high:
+        raise SettingsError(f"--sweep {text}: LOW:HIGH:STEPS needs a LOW below HIGH")
+    if not 2 <= steps <= MOST_VALUES:
+        raise SettingsError(
+            f"--sweep {text}: LOW:HIGH:STEPS with {steps} steps; give 2 to {MOST_VALUES}"
+        )
     return [float(f"{value:.6g}") for value in np.geomspace(low, high, steps)]
 
 

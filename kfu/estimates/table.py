@@ -47,6 +47,7 @@ ESTIMATES: dict[str, Entry] = {
         VALIDATION,
     )
 }
+NEW_ROWS = "error on new rows"  # of bounds that leave no row out
 FEW_ROWS = 3  # of a class, below which estimates hang on single rows
 
 
@@ -163,6 +164,8 @@ def _computed(entry: Entry, trained: Trained, options: Options, asked: bool) -> 
     reason = None
     if entry.needs_full_kernel and method != "none":
         reason = f"known for the full kernel, not for {method}"
+    if trained.counted.size < 2 and entry.of != NEW_ROWS:
+        reason = "one row: without it there is nothing to train on"
     reason = reason or entry.refuses(trained)
     if reason is None and entry.needs_psd and trained.indefinite is not None:
         reason = f"{trained.indefinite}, which the theorem needs"

@@ -173,6 +173,11 @@ def test_unfinished_training(kfu, toy):
         (("--sweep", "C=1:2"), "LOW:HIGH:STEPS"),
         (("--sweep", "C=2:1:4"), "LOW:HIGH:STEPS"),
         (("--sweep", "C=1,-1"), "above 0"),
+        (("--sweep", "C=1:2:1"), "with 1 steps; give 2 to 1000"),
+        (("--sweep", "C=1:2:5000"), "with 5000 steps; give 2 to 1000"),
+        (("--sweep", "C=" + ",".join(map(str, range(1, 1002)))), "1001 values; give at most 1000"),
+        (("--sweep", "C=0:2:5"), "above 0"),
+        (("--plot", "p.xyz"), "not the name of a picture"),
         (("--sweep", "C=1,2", "-o", "rows.tsv"), "leave --sweep or -o out"),
         (("-m", "rlsc", "--sweep", "C=1,2"), "has none"),
         (("-k", "linear", "--sweep", "gamma=1,2"), "no gamma"),
@@ -187,6 +192,42 @@ def test_refused(args, message, kfu, toy, tmp_path):
     assert result.exit_code == 2, result.stderr
     assert message in result.stderr
     assert files_in(tmp_path) == before
+
+
+def test_rows_on_stdout_stay_alone(kfu, toy):
+    shown = kfu("loo", toy, "--estimate", "exact", "-o", "-")
+    assert shown.exit_code == 0
+    assert len(shown.stdout.splitlines()) == 81
+    assert all(line.count("\t") == 4 for line in shown.stdout.splitlines())
+    assert "estimate" in shown.stderr
+
+
+@pytest.mark.parametrize("machine", ["svr", "rls", "one-class"])
+def test_one_row_has_no_leave_one_out(kfu, machine):
+    Path("one.svm").write_text("1 1:1\n")
+    for entry in run(kfu, "one.svm", "-m", machine)["estimates"]:
+        assert entry["value"] is None
+        assert entry["note"]
+    assert by_name(run(kfu, "one.svm", "-m", machine))["exact"]["note"].startswith("one row: ")
+
+
+def test_notes_begin_with_words(kfu, toy):
+    report = run(kfu, toy, "-m", "svr", "--max-iterations", 2, "--no-polish", code=3)
+    assert by_name(report)["exact"]["note"].startswith("training stopped")
+
+
+def test_against_other_labels(kfu, toy):
+    Path("text.csv").write_text("yes,1,2,3\nno,2,1,3\n")
+    Path("other.svm").write_text("1 1:1\n7 1:2\n")
+    for words, said in [
+        (("text.csv",), "text.csv: label yes in row 1 is no class of"),
+        (("other.svm",), "other.svm: label 7 in row 2 is no class of"),
+        (("text.csv", "-m", "svr"), "text.csv: labels that are not numbers"),
+    ]:
+        result = kfu("loo", toy, "--estimate", "validation", "--against", *words)
+        assert result.exit_code == 1, (words, result.stderr)
+        assert said in result.stderr
+        assert result.stderr.count("\n") == 1
 
 
 def test_bad_data(kfu, toy, tmp_path):
