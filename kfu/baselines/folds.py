@@ -32,7 +32,8 @@ def checked_folds(
     count = int(folds)
     if not 2 <= count <= int(np.count_nonzero(present)):
         raise SettingsError(
-            f"{count} folds of {np.count_nonzero(present)} rows; give 2 or more, at most one a row"
+            f"{count} {'fold' if count == 1 else 'folds'} of {np.count_nonzero(present)} rows; "
+            "give 2 or more, at most one a row"
         )
     fold_of = np.full(labels.size, -1, dtype=np.int64)
     fold_of[present] = stratified_folds(labels[present], count, seed)

@@ -7,7 +7,8 @@ import zipfile
 from typing import Literal
 
 from kfu.cli import console
-from kfu.errors import DataError, SettingsError
+from kfu.errors import SettingsError
+from kfu.io.source import cannot_read, open_input
 from kfu.model import Model
 from kfu.paths.path_file import is_path_head
 
@@ -21,11 +22,11 @@ def kind_of(path: str) -> FileKind:
     """
     if path == "-":
         return "data"
-    try:
-        with open(path, "rb") as stream:
+    with open_input(path) as stream:
+        try:
             head = stream.read(512)
-    except OSError as error:
-        raise DataError(path, None, error.strerror or "cannot be read", "check the path") from None
+        except OSError as error:
+            raise cannot_read(path, error) from None
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         return "model" if holds_header(path) else "data"
     if is_path_head(head):

@@ -98,6 +98,8 @@ def check_options(opts: dict[str, Any]) -> None:
             raise SettingsError(f"{word} is for exact paths of support vectors, not for {what}")
     if opts["select"] == "1se":
         raise SettingsError(f"--select 1se is for exact paths of support vectors, not for {what}")
+    if opts["gap"] is None and inputs.is_flag("max_steps"):
+        raise SettingsError("--max-steps: least squares take no steps; leave it out")
     if opts["gap"] is None and opts["cost"] is not None:
         raise SettingsError("least squares have no C; give the range as --min and --max of lambda")
 

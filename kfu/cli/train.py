@@ -138,6 +138,7 @@ def train(data: str, output: str | None, report: str | None, **opts: Any) -> int
     stops, writes the best model so far and marks it. Exit codes: 0 converged, 1 bad data, 2 usage,
     3 stopped before convergence, 130 interrupted.
     """
+    engines.check_engine(opts)
     if opts.pop("dry_run"):
         return dry_run.dry_run(data, report, opts)
     begin = time.perf_counter()
@@ -146,7 +147,6 @@ def train(data: str, output: str | None, report: str | None, **opts: Any) -> int
     inputs.check_output(output)
     inputs.check_output(report, "choose another with --report")
     inputs.check_output(opts["checkpoint"], "choose another with --checkpoint")
-    engines.check_engine(opts)
     if partitioned.is_partitioned(opts):
         return train_by_engine(data, output, report, opts)
     partitioned.check_machines(opts)

@@ -80,11 +80,11 @@ def _read_all(stream: Any, name: str) -> bytearray:
         while chunk := stream.read1(CHUNK_BYTES):
             content += chunk
     except OSError as error:
-        raise _cannot_read(name, error) from None
+        raise cannot_read(name, error) from None
     return content
 
 
-def _cannot_read(name: str, error: OSError) -> DataError:
+def cannot_read(name: str, error: OSError) -> DataError:
     return DataError(name, None, f"cannot be read ({error.strerror})", "check the file")
 
 
@@ -122,7 +122,7 @@ def _read_some(stream: Any, name: str) -> bytes:
     try:
         chunk: bytes = stream.read1(CHUNK_BYTES)
     except OSError as error:
-        raise _cannot_read(name, error) from None
+        raise cannot_read(name, error) from None
     return chunk
 
 

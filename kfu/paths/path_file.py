@@ -30,6 +30,7 @@ import io
 import itertools
 import json
 import os
+import re
 import stat
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,6 +40,7 @@ from typing import IO, Any
 from kfu.errors import DataError
 from kfu.io.atomic import cannot_write
 from kfu.io.json_values import plain
+from kfu.io.source import cannot_read, open_input
 
 # The parameters that paths have -> the columns that hold their values.
 VALUE_COLUMNS: dict[str, tuple[str, ...]] = {
@@ -48,7 +50,7 @@ VALUE_COLUMNS: dict[str, tuple[str, ...]] = {
 }
 FORMAT = "kfu-path"
 VERSION = 1
-JSON_PREFIX = b'{"format": "kfu-path"'
+JSON_PREFIX = re.compile(rb'[ \t]*\{\s*"format"\s*:\s*"kfu-path"')
 CSV_PREFIX = b"# kfu-path "
 PART_SUFFIX = ".part"
 
@@ -76,7 +78,7 @@ def is_table(header: Mapping[str, Any]) -> bool:
 
 def is_path_head(head: bytes) -> bool:
     """Whether the first bytes of a file are those of a path."""
-    return head.startswith((JSON_PREFIX, CSV_PREFIX))
+    return head.startswith(CSV_PREFIX) or JSON_PREFIX.match(head) is not None
 
 
 def is_csv_name(path: str) -> bool:
@@ -154,11 +156,11 @@ def read_path_file(path: str | os.PathLike[str], *, warns: bool = True) -> PathF
     A last line that was cut off is left out, with a warning unless it is not wanted.
     """
     name = os.fspath(path)
-    try:
-        with open(name, "rb") as stream:
+    with open_input(name) as stream:
+        try:
             content = stream.read()
-    except OSError as error:
-        raise DataError(name, None, error.strerror or "cannot be read", "check the path") from None
+        except OSError as error:
+            raise cannot_read(name, error) from None
     if not is_path_head(content):
         raise DataError(
             name, None, "not the file of a path", "give a file that 'kfu path' has written"

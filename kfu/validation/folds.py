@@ -254,7 +254,7 @@ def evenly(counts: np.ndarray, wanted: int) -> np.ndarray:
 
 def check_parts(n: int, k: int, what: str) -> None:
     if int(k) != k or k < 2:
-        raise SettingsError(f"{k} folds; give a whole number from 2 on")
+        raise SettingsError(f"{k} {'fold' if k == 1 else 'folds'}; give a whole number from 2 on")
     if n < k:
         raise SettingsError(f"{k} folds of {n} {what}; give at most as many folds as {what}")
 

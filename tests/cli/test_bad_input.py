@@ -203,7 +203,7 @@ class TestPredict:
     def test_missing_model(self, kfu, toy):
         result = kfu("predict", "no.kfu", toy)
         assert result.exit_code == 1
-        assert "no.kfu: No such file" in result.stderr
+        assert "no.kfu: no such file" in result.stderr
 
     def test_model_and_data_swapped(self, kfu, toy, toy_model):
         result = kfu("predict", toy, toy_model)

@@ -255,7 +255,7 @@ class TestAgainst:
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (["-f", 1], 2, "1 folds; give a whole number from 2 on"),
+        (["-f", 1], 2, "1 fold; give a whole number from 2 on"),
         (["-f", 81], 2, "81 folds of 80 rows; give at most as many folds as rows"),
         (["-f", 0], 2, "0 is out of range"),
         (["--by", "loo", "-f", 5], 2, "--by loo has as many folds as rows"),

@@ -87,6 +87,7 @@ def test_memory_that_is_not_there(kfu, numbers, monkeypatch):
         (["-m", "rls", "--ridge", "1", "--lambda", "1"], 2, "both set the ridge"),
         (["-m", "rls", "--engine", "local"], 2, "leave --engine out"),
         (["-m", "rls", "--approximation", "rectangle", "--centres", "1201"], 2, "1201 centres"),
+        (["-m", "rls", "--workers", "2"], 2, "--workers is for --engine"),
         (["-m", "svc"], 1, "like a regression target"),
     ],
 )

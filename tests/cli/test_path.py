@@ -490,7 +490,8 @@ def test_pictures(kfu, toy):
         (("--train", "x"), 2, "--train"),
         (("--folds", 3, "--bootstrap", 3), 2, "give one of them"),
         (("--gap", 0.1, "--folds", 3), 2, "--folds is for exact paths"),
-        (("--validate", "none.svm"), 1, "none.svm"),
+        (("--validate", "none.svm"), 1, "none.svm: no such file; check the path"),
+        (("-m", "rlsc", "--max-steps", 3), 2, "least squares take no steps"),
     ],
 )
 def test_bad_options_get_one_message(kfu, toy, tmp_path, words, code, said):

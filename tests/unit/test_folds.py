@@ -179,7 +179,7 @@ def test_repetitions_differ_and_begin_with_the_plain_folds():
         ({"kind": "kfold"}, "unknown kind of folds 'kfold'; choose one of k-fold, "),
         ({"kind": "stratified"}, "stratified folds need labels"),
         ({"kind": "group"}, "group folds need groups"),
-        ({"kind": "k-fold", "k": 1}, "1 folds; give a whole number from 2 on"),
+        ({"kind": "k-fold", "k": 1}, "1 fold; give a whole number from 2 on"),
         ({"kind": "k-fold", "k": 2.5}, "2.5 folds"),
         ({"kind": "k-fold", "k": 11}, "11 folds of 10 rows"),
         ({"kind": "k-fold", "labels": [1, 2]}, "2 labels for 10 rows"),

@@ -265,7 +265,7 @@ def test_dims_and_bad_input():
         ({"dims": [99]}, "larger than 60"),
         ({"max_dim": 0}, "at least 1"),
         ({"dim_penalty": -1.0}, "dim_penalty is -1.0"),
-        ({"folds": 1}, "1 folds of 60 rows"),
+        ({"folds": 1}, "1 fold of 60 rows"),
         ({"folds": np.zeros(60)}, "two different ones"),
         ({"eigen_floor": 1.0}, "eigen_floor is 1.0"),
     ]:

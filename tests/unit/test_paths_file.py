@@ -212,6 +212,14 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     assert received == (tmp_path / "p.jsonl").read_bytes()
 
 
+def test_other_white_space_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "p.jsonl"
+    write_path_file(str(file), HEADER, RECORDS)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(x, separators=(",", ":")) + "\n" for x in lines))
+    assert read_path_file(file).records == RECORDS
+
+
 def test_damage_names_its_line(tmp_path: Path) -> None:
     file = tmp_path / "p.jsonl"
     write_path_file(str(file), HEADER, RECORDS)
@@ -250,4 +258,7 @@ def test_ranges_are_short_and_exact() -> None:
 def test_heads_are_recognised() -> None:
     assert path_file.is_path_head(b'{"format": "kfu-path", "version": 1')
     assert path_file.is_path_head(b'# kfu-path {"format"')
+    assert path_file.is_path_head(b'{"format":"kfu-path","version":1')
+    assert path_file.is_path_head(b' { "format" :\t"kfu-path"')
     assert not path_file.is_path_head(b'{"format": "kfu-scaler"')
+    assert not path_file.is_path_head(b'{"format": "kfu-paths"')
