@@ -26,7 +26,8 @@ KernelRows::KernelRows(std::shared_ptr<KernelStore> store, std::vector<Index> po
   diagonal_.resize(points_.size());
   for (Index k = 0; k < n; ++k) diagonal_[k] = all[points_[k]];
   const double row_bytes = 8.0 * static_cast<double>(std::max<Index>(length(), 1));
-  most_rows_ = std::min<Index>(n, static_cast<Index>(bytes / row_bytes));
+  const double fitting = bytes / row_bytes;
+  most_rows_ = fitting < static_cast<double>(n) ? static_cast<Index>(fitting) : n;
   most_rows_ = std::max(most_rows_, std::min(n, kFewestRows));
   rows_.resize(points_.size());
 }

@@ -60,7 +60,7 @@ class KernelRows {
   Index most_rows_;
   Index n_rows_ = 0;
   Index clock_ = 0;
-  Index evaluations_ = 0;
+  std::atomic<Index> evaluations_{0};
   std::vector<double> diagonal_;
   std::vector<Row> rows_;
   std::atomic<bool> is_full_{false};  // nothing is computed or dropped any more

@@ -17,6 +17,7 @@ constexpr double kSameT = 1e-13;       // relative: breakpoints closer than this
 constexpr double kWorse = 1e3;         // times the tolerance: a violation to be corrected at once
 constexpr double kFallOfT = 0.25;      // of t since the last correction: time for another
 constexpr Index kMostCorrections = 8;  // in a row, until a start is exact
+constexpr Index kRowsAtOnce = 64;      // rows held together while they are added up
 constexpr Index kShortInterval = 16, kLongInterval = 1024;
 
 }  // namespace
@@ -95,10 +96,18 @@ void ParametricRun::find_places() {
 
 void ParametricRun::add_rows(const Index* items, const double* coef, Index count,
                              double* out) const {
-  std::vector<const double*> rows(static_cast<std::size_t>(count));
-  for (Index k = 0; k < count; ++k) rows[k] = rows_->take(items[k]);
-  loops_.add_rows(out, rows.data(), coef, count, length_);
-  for (Index k = 0; k < count; ++k) rows_->give_back(items[k]);
+  std::vector<HeldRow> held;
+  std::vector<const double*> rows;
+  for (Index first = 0; first < count; first += kRowsAtOnce) {
+    const Index last = std::min(first + kRowsAtOnce, count);
+    held.clear();
+    rows.clear();
+    for (Index k = first; k < last; ++k) {
+      held.emplace_back(*rows_, items[k]);
+      rows.push_back(held.back().values());
+    }
+    loops_.add_rows(out, rows.data(), coef + first, last - first, length_);
+  }
 }
 
 // F from β, and the constants from t_.
@@ -173,6 +182,7 @@ double ParametricRun::theta_high(int g) const {
 // Recomputes the gradient and takes what it violates back along a path at the same t.
 PathStatus ParametricRun::correct() {
   ++corrections_;
+  corrected_at_ = std::fabs(t_);
   const std::vector<double> maintained = F_;
   recompute();
   double drift = 0.0;
@@ -324,6 +334,21 @@ void ParametricRun::record(bool is_new) {
   b.end_of_events = static_cast<Index>(events_.size());
 }
 
+// Corrects in the middle of the coming stretch: at a breakpoint rounding decides on which side of
+// it a variable is, and a correction might turn that round.
+PathStatus ParametricRun::correct_halfway(double stop, int way) {
+  if (t_direction_ != way) use_path_rates(way);
+  const PathStatus status = direction_from_here();
+  if (status != PathStatus::running) return status;
+  const Event event = next_event(std::fabs(stop - t_));
+  if (!(event.length > kSameT * std::fabs(t_))) return PathStatus::running;  // not yet
+  move(0.5 * event.length);
+  const std::size_t seen = events_.size();
+  const PathStatus corrected = correct();
+  if (events_.size() != seen) record(true);  // other places from here on, as where rows depend
+  return corrected;
+}
+
 PathStatus ParametricRun::advance(double stop, Index most_steps) {
   const int way = stop > t_ ? 1 : -1;  // of t
   if (status_ != PathStatus::running && status_ != PathStatus::done) return status_;
@@ -332,10 +357,8 @@ PathStatus ParametricRun::advance(double stop, Index most_steps) {
   for (Index taken = 0; taken < most_steps;) {
     if (t_ == stop) return status_ = PathStatus::done;
     if (until_correction_ <= 0) {
-      corrected_at_ = std::fabs(t_);
-      const PathStatus status = correct();
+      const PathStatus status = correct_halfway(stop, way);
       if (status != PathStatus::running && status != PathStatus::stuck) return status_ = status;
-      record(false);
     }
     if (t_direction_ != way) use_path_rates(way);
     double length = 0.0;

@@ -119,17 +119,26 @@ class ParametricRun {
     Action action = Action::none;
   };
 
+  struct Candidate {
+    double length;
+    double strength;
+    Index item;
+    Action action;
+  };
+
   // Start and correction.
   void find_places();
   void recompute();
   PathStatus correct();
   PathStatus correct_until_exact();
+  PathStatus correct_halfway(double stop, int way);
   void perturb();
 
   // One stretch.
   PathStatus stretch(double limit, double* length);
-  bool direction();
-  bool enter_into_empty_group();
+  PathStatus direction();
+  PathStatus direction_from_here();
+  PathStatus enter_into_empty_group();
   Event next_event(double limit);
   void consider_empty_groups(double limit, Event& event);
   void move(double length);
@@ -208,6 +217,7 @@ class ParametricRun {
   double theta_rate_[kMostGroups] = {0.0, 0.0};
   Index n_free_of_[kMostGroups] = {0, 0};
 
+  std::vector<Candidate> candidates_;
   std::vector<Index> entered_here_, barred_;  // since t last moved
   double largest_value_ = 0.0;                // of the diagonal
   double slack_tolerance_ = 0.0, beta_tolerance_ = 0.0, output_scale_ = 1.0;

@@ -106,8 +106,8 @@ void ParametricRun::rates_changed() {
 // --- direction -----------------------------------------------------------------------------------
 
 // Where the equality of a group without free variables moves, one has to move with it.
-bool ParametricRun::enter_into_empty_group() {
-  if (!problem_.has_equality) return true;
+PathStatus ParametricRun::enter_into_empty_group() {
+  if (!problem_.has_equality) return PathStatus::running;
   for (int g = 0; g < problem_.n_groups(); ++g) {
     const double need = total_rate_[g] - pull_total_[g];
     if (n_free_of_[g] > 0 || need == 0.0) continue;
@@ -122,16 +122,18 @@ bool ParametricRun::enter_into_empty_group() {
         best_value = value;
       }
     }
-    if (best < 0) return false;
+    if (best < 0) return PathStatus::infeasible;
     theta_[g] = need > 0.0 ? best_value : -best_value;
-    if (enter(best, need > 0.0 ? 1 : -1) != PathStatus::running) return false;
+    const PathStatus status = enter(best, need > 0.0 ? 1 : -1);
+    if (status != PathStatus::running) return status;
   }
-  return true;
+  return PathStatus::running;
 }
 
-// β̇ of the free variables, θ̇, and F˙ of all. False: the equality cannot follow.
-bool ParametricRun::direction() {
-  if (!enter_into_empty_group()) return false;
+// β̇ of the free variables, θ̇, and F˙ of all. `infeasible`: the equality cannot follow.
+PathStatus ParametricRun::direction() {
+  const PathStatus status = enter_into_empty_group();
+  if (status != PathStatus::running) return status;
   const Index m = static_cast<Index>(free_.size());
   const int groups = problem_.has_equality ? problem_.n_groups() : 0;
   double need[kMostGroups] = {0.0, 0.0}, mu[kMostGroups] = {0.0, 0.0};
@@ -216,7 +218,7 @@ bool ParametricRun::direction() {
       for (Index k = 0; k < m; ++k) F_rate_[free_[k]] += problem_.ridge[free_[k]] * change[k];
     add(change, F_rate_.data());
   }
-  return true;
+  return PathStatus::running;
 }
 
 // --- next event ----------------------------------------------------------------------------------
@@ -233,6 +235,7 @@ ParametricRun::Event ParametricRun::next_event(double limit) {
   const double flat_F = std::max(kFlat * F_scale, kNoise * largest_value_ * moved);
   const double flat_beta = kFlat * beta_scale;
   const bool least_index = takes_least_index();
+  const bool has_barred = !barred_.empty();
 
   // Calls see(slack, fall, tolerance, strength, item, action) for all that comes nearer.
   const auto look = [&](auto&& see) {
@@ -252,7 +255,7 @@ ParametricRun::Event ParametricRun::next_event(double limit) {
       const Place p = place_[i];
       if (is_free(p) || fixed_[i]) continue;
       const bool is_barred =
-          !barred_.empty() && std::find(barred_.begin(), barred_.end(), i) != barred_.end();
+          has_barred && std::find(barred_.begin(), barred_.end(), i) != barred_.end();
       const double least_fall = is_barred ? std::max(flat_F, kBarred * F_scale) : flat_F;
       const int g = problem_.has_equality ? problem_.group_of(i) : 0;
       if (problem_.has_equality && n_free_of_[g] == 0) continue;
@@ -280,25 +283,32 @@ ParametricRun::Event ParametricRun::next_event(double limit) {
     }
   };
 
+  // Harris' rule: the reach is where the first of them would be past zero by the tolerance; of
+  // those that come to zero before it, the steepest. Few are nearer than all before them, so the
+  // list of those that may be chosen is short.
+  candidates_.clear();
   double reach = limit;
-  look([&](double slack, double fall, double tolerance, double, Index, Action) {
-    const double room = std::max(slack, 0.0) + (least_index ? 0.0 : tolerance);
-    if (room < reach * fall) reach = room / fall;
-  });
+  look(
+      [&](double slack, double fall, double tolerance, double strength, Index item, Action action) {
+        const double room = std::max(slack, 0.0);
+        if (room > reach * fall) return;
+        candidates_.push_back({room / fall, strength, item, action});
+        const double past = room + (least_index ? 0.0 : tolerance);
+        if (past < reach * fall) reach = past / fall;
+      });
   Event event;
   event.length = limit;
   double best = -1.0;
   Index best_item = n_;
-  look([&](double slack, double fall, double, double strength, Index item, Action action) {
-    const double length = std::max(slack, 0.0) / fall;
-    if (!(length < limit) || length > reach) return;
-    const bool is_leaving = action == Action::leave_high || action == Action::leave_low;
-    const Index variable = is_leaving ? free_[item] : item;
-    if (least_index ? variable >= best_item : strength <= best) return;
-    best = strength;
+  for (const Candidate& c : candidates_) {
+    if (!(c.length < limit) || c.length > reach) continue;
+    const bool is_leaving = c.action == Action::leave_high || c.action == Action::leave_low;
+    const Index variable = is_leaving ? free_[c.item] : c.item;
+    if (least_index ? variable >= best_item : c.strength <= best) continue;
+    best = c.strength;
     best_item = variable;
-    event = {length, item, action};
-  });
+    event = {c.length, c.item, c.action};
+  }
   consider_empty_groups(limit, event);
   return event;
 }
@@ -375,11 +385,18 @@ void ParametricRun::move(double length) {
   if (settings_.records && t_direction_ != 0) count_signs(before, length);
 }
 
+// The direction; a variable that has to enter for it does so still at this t.
+PathStatus ParametricRun::direction_from_here() {
+  const std::size_t seen = events_.size();
+  const PathStatus status = direction();
+  if (events_.size() != seen) record(false);
+  return status;
+}
+
 PathStatus ParametricRun::stretch(double limit, double* length) {
   *length = 0.0;
-  const std::size_t seen = events_.size();
-  if (!direction()) return PathStatus::infeasible;
-  if (events_.size() != seen) record(false);  // a group's first variable: still at this t
+  const PathStatus status = direction_from_here();
+  if (status != PathStatus::running) return status;
   const Event event = next_event(limit);
   move(event.length);
   *length = event.length;

@@ -52,6 +52,9 @@ from kfu.solvers.parametric import (
 LOWEST = 1e-6
 EXACTNESS = 1e-9
 ROUNDING = 1e-12  # of Σ K_ii |β_i|
+HIGHEST = (
+    1e6  # times λ₀: nothing happens above it, and beside a larger λ the rest would be rounding
+)
 START_TOLERANCE = (
     1e-6  # of the solver at a start, relative to the gradient; the path makes it exact
 )
@@ -90,7 +93,7 @@ class SvcPath(LambdaPath):
         beta, how = heaviest(task, problem, y)
         top, bottom = first_and_last(task, problem, y, beta)
         low = span.low or bottom  # 0: as far as it goes
-        high = top if span.high is None else span.high
+        high = top if span.high is None else min(span.high, HIGHEST * top)
         begin, end = (low, high) if span.upward else (high, low)
         if not (0.0 < begin < np.inf and 0.0 < end < np.inf) or (begin < end) != span.upward:
             raise SettingsError(

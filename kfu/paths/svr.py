@@ -34,7 +34,7 @@ from kfu.machines.task import TrainingTask
 from kfu.paths.in_lambda import LambdaPath
 from kfu.paths.registry import PathDefinition, Span, Start
 from kfu.paths.states import REGRESSION, Vocabulary, one_sided
-from kfu.paths.svc import ROUNDING, last_of, outputs
+from kfu.paths.svc import HIGHEST, ROUNDING, last_of, outputs
 from kfu.solvers import DualProblem
 from kfu.solvers.dual import solve
 from kfu.solvers.parametric import ParametricProblem
@@ -117,8 +117,8 @@ class SvrLambdaPath(SvrPath, LambdaPath):
             wide = max(float(np.max(diagonal)), np.finfo(float).tiny)
         top = wide / (FLATNESS * spread)
         bottom = last_of(top, diagonal, beta, spread)
-        begin = (span.low or bottom) if span.upward else (span.high or top)
-        end = (span.high or top) if span.upward else (span.low or bottom)
+        low, high = span.low or bottom, min(span.high or top, HIGHEST * top)
+        begin, end = (low, high) if span.upward else (high, low)
         if (begin < end) != span.upward:
             raise SettingsError(
                 f"no part of the path lies there: lambda goes from about {top:.6g} down; give a "

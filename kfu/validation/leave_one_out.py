@@ -68,6 +68,11 @@ class _Closing:
     def outputs(self, found: LeftOutProblem, machine: int) -> np.ndarray:
         """f of all rows, those of the machine each left out."""
         run = self.run_of(found)
+        if run.status == "indefinite":
+            raise SettingsError(
+                f"kernel {self.task.kernel.describe()} is not positive semidefinite on these rows: "
+                "its solutions have no paths, so there is no exact leave-one-out; use `kfu cv`"
+            )
         found.beta = run.beta()
         n, theta = found.rows.size, run.theta()[0]
         exact = found.decision(run.outputs()[:n], np.tile(theta, (n, 1)))

@@ -339,3 +339,16 @@ def test_bad_input_is_refused_with_a_reason() -> None:
         svm_path(X, y, bias="regularised")
     with pytest.raises(SettingsError, match="its own gamma"):
         svm_path(X, y, kernel=RBF, gamma=1.0)
+
+
+@pytest.mark.parametrize("low", [1e-9, 1e-16, 1e-20])
+def test_a_path_that_begins_far_above_the_first_event_ends_with_the_same_models(low):
+    random = np.random.default_rng(5)
+    X = random.normal(size=(40, 2))
+    y = np.where(X[:, 0] + 0.5 * random.normal(size=40) > 0, 1, -1)
+    whole = kfu.svm_path(X, y, gamma=0.5)
+    far = kfu.svm_path(X, y, gamma=0.5, high=1.0 / low)
+    assert far.columns["kkt"].max() < 1e-8
+    np.testing.assert_allclose(
+        far.at(10.0).decision_function(X), whole.at(10.0).decision_function(X), atol=1e-9
+    )
