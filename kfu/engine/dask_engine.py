@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from kfu._version import __version__
@@ -24,7 +25,8 @@ from kfu.errors import DataError, KfuError, SettingsError
 
 RETRIES = 3
 MERGES_FIRST, SHARED_FIRST = 1, 2  # priorities; items have 0
-CONNECT_SECONDS = 15
+CONNECT_SECONDS = 10
+SCHEMES = ("tcp", "tls", "ws", "wss")
 FEW_WORKERS_SECONDS = 60
 FAULTS: dict[str, type[KfuError]] = {"data": DataError, "settings": SettingsError}
 
@@ -54,6 +56,23 @@ def _guarded(function: Callable[..., Any], *arguments: Any) -> Any:
         raise PartitionError("data", fields, socket.gethostname()) from None
     except SettingsError as error:
         raise PartitionError("settings", (str(error),), socket.gethostname()) from None
+
+
+def check_address(address: str) -> None:
+    """ValueError or OSError unless something listens at host:port: at once, and without a client
+    that would try again and is slow to close."""
+    scheme, separator, rest = address.rpartition("://")
+    if separator and scheme not in SCHEMES:
+        raise ValueError(f"addresses begin with {', '.join(f'{name}://' for name in SCHEMES)}")
+    place = urlsplit(f"//{rest}")
+    try:
+        port = place.port
+    except ValueError:
+        port = None
+    if not place.hostname or port is None:
+        raise ValueError("not of the form host:port")
+    with socket.create_connection((place.hostname, port), timeout=CONNECT_SECONDS):
+        pass
 
 
 def _for_each(items: Sequence[Any], shared: Sequence[Any]) -> list[list[Any]]:
@@ -113,15 +132,22 @@ class DaskEngine:
             self.client = self._distributed.Client(self._cluster, set_as_default=False)
             return self
         try:
+            check_address(self.scheduler)
             self.client = self._distributed.Client(
                 self.scheduler, timeout=CONNECT_SECONDS, set_as_default=False
             )
+        except (OSError, TimeoutError, ValueError) as error:
+            self._close()
+            raise SettingsError(
+                f"no scheduler answers at {self.scheduler} ({error}); "
+                "start `dask scheduler`, or check the address"
+            ) from None
+        try:
             self.client.wait_for_workers(1, timeout=FEW_WORKERS_SECONDS)
         except (OSError, TimeoutError, ValueError) as error:
             self._close()
             raise SettingsError(
-                f"no workers at scheduler {self.scheduler} ({error}); "
-                "start `dask scheduler` and `dask worker`, or check the address"
+                f"no workers at scheduler {self.scheduler} ({error}); start `dask worker` there"
             ) from None
         try:
             self._check_workers()

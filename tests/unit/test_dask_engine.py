@@ -75,8 +75,11 @@ def test_the_workers_of_a_scheduler(path: Path, engine: DaskEngine) -> None:
 
 def test_no_scheduler_at_the_address(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     monkeypatch.setattr("kfu.engine.dask_engine.CONNECT_SECONDS", 0.5)
-    with pytest.raises(SettingsError, match=r"no workers at scheduler tcp://127\.0\.0\.1:9"):
+    with pytest.raises(SettingsError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9"):
         fit(path, "dask", scheduler="tcp://127.0.0.1:9")
+    for address in ("nonsense", "127.0.0.1:port", ":8786", "http://127.0.0.1:9"):
+        with pytest.raises(SettingsError, match=r"no scheduler answers at .*check the address"):
+            fit(path, "dask", scheduler=address)
 
 
 def test_bad_data_give_the_message_of_the_local_run(tmp_path: Path, engine: DaskEngine) -> None:
