@@ -17,6 +17,7 @@ import yaml
 
 from kfu.cli.main import nearest
 from kfu.errors import SettingsError
+from kfu.io.source import reason_of
 
 CONFIG_PATH = "kfu.config"  # where the context keeps the path
 
@@ -34,7 +35,7 @@ def load_yaml_mapping(path: str) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise SettingsError(f"{path}: not a text file; give a YAML file") from None
     except OSError as error:
-        raise SettingsError(f"{path}: {error.strerror}; give a YAML file") from None
+        raise SettingsError(f"{path}: {reason_of(error)}; give a YAML file") from None
     if content is None:
         return {}
     if not isinstance(content, dict):

@@ -9,6 +9,7 @@ import numpy as np
 
 from kfu.data import Dataset
 from kfu.errors import DataError, SettingsError
+from kfu.io.source import reason_of
 
 
 def row_weights(path: str | None, dataset: Dataset) -> np.ndarray | None:
@@ -49,7 +50,7 @@ def read_numbers(path: str) -> np.ndarray:
     except (UnicodeDecodeError, EOFError, gzip.BadGzipFile):
         raise DataError(path, None, "not a text file", "give one number per line") from None
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = reason_of(error)
         raise DataError(path, None, reason, "give a file with one number per line") from None
     return np.array(values)
 
@@ -63,7 +64,7 @@ def read_labels(path: str, dataset: Dataset) -> np.ndarray:
     except (UnicodeDecodeError, EOFError, gzip.BadGzipFile):
         raise DataError(path, None, "not a text file", "give one group per line") from None
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = reason_of(error)
         raise DataError(path, None, reason, "give a file with one group per line") from None
     words = [word for word in words if word]
     if len(words) != dataset.n:

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from kfu.errors import SettingsError
+from kfu.io.source import reason_of
 
 Path = tuple[str | int, ...]
 
@@ -99,7 +100,7 @@ def read_document(file: str) -> Document:
     except UnicodeDecodeError:
         raise SettingsError(f"{file}: not a text file; give a YAML file") from None
     except OSError as error:
-        raise SettingsError(f"{file}: {error.strerror}; give the path of a YAML file") from None
+        raise SettingsError(f"{file}: {reason_of(error)}; give the path of a YAML file") from None
     finally:
         if loader is not None:
             loader.dispose()

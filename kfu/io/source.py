@@ -84,6 +84,13 @@ def _read_all(stream: Any, name: str) -> bytearray:
     return content
 
 
+def reason_of(error: OSError) -> str:
+    """Why a file cannot be opened, in the words of `open_input`."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    return error.strerror or str(error)
+
+
 def cannot_read(name: str, error: OSError) -> DataError:
     return DataError(name, None, f"cannot be read ({error.strerror})", "check the file")
 

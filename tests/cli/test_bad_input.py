@@ -165,7 +165,7 @@ class TestWeights:
     def test_missing_weights(self, kfu, toy):
         result = kfu("train", toy, "--weights", "w.txt")
         assert result.exit_code == 1
-        assert "w.txt: No such file" in result.stderr
+        assert "w.txt: no such file" in result.stderr
 
 
 class TestPredict:

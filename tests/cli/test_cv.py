@@ -262,7 +262,7 @@ class TestAgainst:
         (["--by", "strat"], 2, "no splitting 'strat' (did you mean 'stratified'?)"),
         (["--by", "sequential", "--repeats", 2], 2, "are the same every time"),
         (["--by", "group"], 1, "no qid: --by group needs the group of each row"),
-        (["--groups", "none.txt"], 1, "none.txt: No such file"),
+        (["--groups", "none.txt"], 1, "none.txt: no such file"),
         (["--groups", "short.txt"], 1, "short.txt: 2 groups for the 80 rows"),
         (["--groups", "same.txt"], 2, "10 folds of 1 groups"),
         (["-m", "svr", "--by", "stratified"], 2, "machine svr has no classes to stratify"),

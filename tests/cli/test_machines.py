@@ -292,7 +292,7 @@ class TestMargins:
             ("1\n" * 79, "79 margins for 80 rows"),
             ("1\n" * 79 + "0\n", "the margin of row 80 is not > 0"),
             ("1\n1\nx\n", "margins.txt:3: 'x' is not"),
-            (None, "margins.txt: No such file"),
+            (None, "margins.txt: no such file"),
         ],
     )
     def test_bad_files(self, text, words, kfu, toy):

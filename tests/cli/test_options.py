@@ -49,9 +49,9 @@ REFUSED = [
     (["--max-seconds", "-1"], "-1 is out of range"),
     (["--format", "arff"], "no format 'arff'"),
     (["--label-column", "0"], "columns count from 1"),
-    (["--config", "missing.yaml"], "missing.yaml: No such file"),
-    (["--kernel-file", "missing.yaml"], "missing.yaml: No such file"),
-    (["-k", "missing.yaml"], "missing.yaml: No such file"),
+    (["--config", "missing.yaml"], "missing.yaml: no such file"),
+    (["--kernel-file", "missing.yaml"], "missing.yaml: no such file"),
+    (["-k", "missing.yaml"], "missing.yaml: no such file"),
 ]
 
 

@@ -94,7 +94,7 @@ def test_bad_documents_are_one_message(tmp_path: Path, text: str, message: str) 
 
 
 def test_a_missing_file_and_a_binary_one(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="No such file"):
+    with pytest.raises(SettingsError, match="no such file"):
         read_plan(str(tmp_path / "none.yaml"))
     (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(SettingsError, match="not a text file"):
