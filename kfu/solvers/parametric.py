@@ -33,6 +33,7 @@ LOWER, UPPER, ZERO, FREE, FREE_BELOW = range(5)
 STEPS_AT_ONCE = 2000  # breakpoints between two looks at the clock and the progress callback
 SECONDS_AT_ONCE = 0.2
 FINISHED = ("done", "hard_margin")
+FAR = 1e-4  # beyond a bound by more than this part of the coefficients is not rounding
 
 
 @dataclass
@@ -218,6 +219,11 @@ def solve_states(
         solved, found = _bordered(M, E, right, need)
         theta[needs_theta] = found
         ended = np.clip(solved, low[free], high[free])
+        if np.max(np.abs(solved - ended)) > FAR * max(1.0, float(np.max(np.abs(ended)))):
+            # No rounding: the block is singular to all digits, and of its many solutions this is
+            # one outside of the box.
+            beta[free], theta[needs_theta] = _boxed(M, E, right, need, low[free], high[free])
+            break
         beyond = solved != ended
         stays = free[~beyond]
         if not np.any(beyond) or any(not np.any(group[stays] == g) for g in needs_theta):
@@ -262,6 +268,27 @@ def _bordered(
             theta = theta + mu
         x = x + step
     return x, theta
+
+
+def _boxed(
+    M: np.ndarray,
+    E: np.ndarray,
+    right: np.ndarray,
+    need: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """A solution of M x − E θ = right, Eᵀx = need with low ≤ x ≤ high, by least squares."""
+    from scipy.optimize import lsq_linear
+
+    groups = E.shape[1]
+    A = np.block([[M, -E], [E.T, np.zeros((groups, groups))]])
+    unbounded = np.full(groups, np.inf)
+    # The method wants an inside; a box without one is given a little.
+    high = np.maximum(high, low + 1e-12 * np.maximum(1.0, np.abs(low)))
+    bounds = (np.concatenate([low, -unbounded]), np.concatenate([high, unbounded]))
+    found = lsq_linear(A, np.concatenate([right, need]), bounds=bounds, method="bvls").x
+    return found[: len(low)], found[len(low) :]
 
 
 def _middle(

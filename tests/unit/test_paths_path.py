@@ -352,3 +352,30 @@ def test_a_path_that_begins_far_above_the_first_event_ends_with_the_same_models(
     np.testing.assert_allclose(
         far.at(10.0).decision_function(X), whole.at(10.0).decision_function(X), atol=1e-9
     )
+
+
+def test_rows_that_depend_on_each_other_are_rebuilt_inside_their_boxes():
+    """A free block that is singular to all digits: points of a grid under a kernel of rank 6."""
+    random = np.random.default_rng(95)
+    n = int(random.integers(5, 80))
+    X = random.normal(size=(n, 2))
+    y = np.where(random.random(n) < random.choice([0.5, 0.2, 0.1]), 1.0, -1.0)
+    y[:2] = 1, -1
+    X[y > 0] += 1
+    X = np.round(X)
+    weights = random.integers(1, 4, size=n).astype(float)
+    path = svm_path(
+        X, y, machine="nu-svc", kernel="poly", gamma=1.0, degree=2, coef0=1.0, sample_weight=weights
+    )
+    K = (X @ X.T + 1.0) ** 2
+    t = path.track.t
+    for value in np.concatenate([t, 0.5 * (t[1:] + t[:-1])]):
+        beta, theta = path.track.solution(float(value))
+        F = K @ beta - np.where(y > 0, theta[0], theta[1])
+        low, high = np.where(y > 0, 0.0, -weights), np.where(y > 0, weights, 0.0)
+        assert np.max((-F)[beta < high - 1e-9], initial=0.0) < 1e-8
+        assert np.max(F[beta > low + 1e-9], initial=0.0) < 1e-8
+        for sign in (1.0, -1.0):
+            assert beta[y == sign].sum() == pytest.approx(
+                sign * value * weights.sum() / 2, abs=1e-9
+            )
