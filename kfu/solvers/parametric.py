@@ -156,11 +156,13 @@ class Track:
         """The breakpoint after which the solution at t lies."""
         way = -1.0 if self.t[-1] < self.t[0] else 1.0
         values = way * self.t
-        if not values[0] <= way * t <= values[-1]:
+        rounding = 1e-14 * abs(t)
+        if not values[0] - rounding <= way * t <= values[-1] + rounding:
             raise SettingsError(
                 f"{t:g} is outside the path, which goes from {self.t[0]:g} to {self.t[-1]:g}"
             )
-        return min(int(np.searchsorted(values, way * t, side="right")) - 1, len(values) - 1)
+        place = int(np.searchsorted(values, way * t, side="right")) - 1
+        return min(max(place, 0), len(values) - 1)
 
     def solution(self, t: float) -> tuple[np.ndarray, np.ndarray]:
         """(β, θ by group) at t, solved afresh from the states there."""
