@@ -7,7 +7,6 @@ from libcpp cimport bool as cbool
 from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
 from libcpp.vector cimport vector
 from scipy.linalg.cython_blas cimport drot, dtrsv
-from scipy.linalg.cython_lapack cimport dpotrf
 
 import numpy as np
 
@@ -18,21 +17,19 @@ cdef extern from "kfu/lapack.h" namespace "kfu" nogil:
     cdef cppclass Lapack:
         void* dtrsv
         void* drot
-        void* dpotrf
 
 
 cdef extern from *:
     """
     #include "kfu/lapack.h"
-    static kfu::Lapack kfu_lapack(void* trsv, void* rot, void* potrf) {
+    static kfu::Lapack kfu_lapack(void* trsv, void* rot) {
       kfu::Lapack lapack;
       lapack.dtrsv = reinterpret_cast<kfu::Lapack::Trsv>(trsv);
       lapack.drot = reinterpret_cast<kfu::Lapack::Rot>(rot);
-      lapack.dpotrf = reinterpret_cast<kfu::Lapack::Potrf>(potrf);
       return lapack;
     }
     """
-    Lapack kfu_lapack(void* trsv, void* rot, void* potrf) nogil
+    Lapack kfu_lapack(void* trsv, void* rot) nogil
 
 
 cdef extern from "kfu/kernel_store.h" namespace "kfu" nogil:
@@ -249,7 +246,7 @@ cdef class ParametricRun:
         if options["watched_labels"] is not None:
             settings.watched_labels = signs(options["watched_labels"])
         cdef vector[double] start = doubles(beta)
-        cdef Lapack lapack = kfu_lapack(<void*>dtrsv, <void*>drot, <void*>dpotrf)
+        cdef Lapack lapack = kfu_lapack(<void*>dtrsv, <void*>drot)
         with nogil:
             self.run.reset(new RunCore(rows.core, problem, start, t, settings, lapack))
 

@@ -131,24 +131,4 @@ double FreeFactor::aa(int g, int h) const { return dot(a_[g], a_[h], size_); }
 
 double FreeFactor::az(int g) const { return dot(a_[g], z_, size_); }
 
-bool FreeFactor::refactor(Buffer<double>& M, Index size, const double* right, const char* group) {
-  int n = static_cast<int>(size), info = 0;
-  if (n > 0) lapack_.dpotrf(&kLower, &n, M.data(), &n, &info);
-  if (info != 0) return false;
-  size_ = 0;
-  while (ld_ < size) grow();
-  size_ = size;
-  for (Index k = 0; k < size; ++k)
-    std::memcpy(column(k) + k, M.data() + k * size + k,
-                static_cast<std::size_t>(size - k) * sizeof(double));
-  set_right(right);
-  int ld = static_cast<int>(ld_);
-  for (int g = 0; g < n_groups_; ++g) {
-    a_[g].resize(static_cast<std::size_t>(size));
-    for (Index k = 0; k < size; ++k) a_[g][k] = group[k] == g ? 1.0 : 0.0;
-    if (n > 0) lapack_.dtrsv(&kLower, &kNo, &kNo, &n, L_.data(), &ld, a_[g].data(), &kOne);
-  }
-  return true;
-}
-
 }  // namespace kfu

@@ -27,7 +27,6 @@ class FreeFactor {
   FreeFactor(const FreeFactor& other);
 
   Index size() const { return size_; }
-  void clear() { size_ = 0; }
 
   /// Prepares the insertion of a variable: `column` is its column of M (entries for the variables
   /// inside, in their order) and `diagonal` its own entry. Returns the pivot d − ‖L⁻¹column‖²,
@@ -49,10 +48,6 @@ class FreeFactor {
 
   double aa(int g, int h) const;
   double az(int g) const;
-
-  /// Factors M given in full (column-major, leading dimension `size`, destroyed). False when it is
-  /// not positive definite.
-  bool refactor(Buffer<double>& M, Index size, const double* right, const char* group);
 
  private:
   double* column(Index k) { return L_.data() + k * ld_; }

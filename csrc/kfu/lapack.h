@@ -8,11 +8,9 @@ struct Lapack {
   using Trsv = void (*)(char* uplo, char* trans, char* diag, int* n, double* a, int* lda, double* x,
                         int* incx);
   using Rot = void (*)(int* n, double* x, int* incx, double* y, int* incy, double* c, double* s);
-  using Potrf = void (*)(char* uplo, int* n, double* a, int* lda, int* info);
 
   Trsv dtrsv = nullptr;
   Rot drot = nullptr;
-  Potrf dpotrf = nullptr;
 };
 
 }  // namespace kfu
