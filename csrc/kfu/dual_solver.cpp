@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kCrowded = 0.7;       // part of unbounded variables at which the chunk grows
-constexpr double kFits = 0.9;          // ... if all of them, at most this part, then have room
-constexpr Index kFirstGrowth = 6;      // rounds after which their number means something
+constexpr double kFits = 1.0;          // ... if all of them, at most this part, then have room
+constexpr double kSteady = 1.03;       // ... and they are no longer becoming more, by this factor
 constexpr Index kLargestChunk = 2048;  // of those chosen here; a caller may ask for more
 constexpr double kSquareShare = 0.5;   // of the cache budget, at most, for the square tier
 constexpr Index kLeastChunk = 16;
@@ -225,7 +225,6 @@ template <class T>
 void DualSolver<T>::grow_chunk_if_crowded() {
   const Index capacity = square_tier_->capacity();
   if (settings_.chunk > 0 || !selector_.adapts() || capacity >= std::min(n_, kLargestChunk)) return;
-  if (info_.rounds < kFirstGrowth) return;
   const Index larger = std::min(2 * capacity, largest_chunk());
   if (larger <= capacity + capacity / 4) return;
   Index crowd = 0, unbounded = 0;
@@ -233,7 +232,10 @@ void DualSolver<T>::grow_chunk_if_crowded() {
   for (Index k = 0; k < n_active_; ++k) unbounded += is_free(k);
   const bool is_crowded = static_cast<double>(crowd) > kCrowded * static_cast<double>(capacity);
   const bool would_fit = static_cast<double>(unbounded) <= kFits * static_cast<double>(larger);
-  if (is_crowded && would_fit) build_tiers(larger);
+  const bool is_steady =
+      static_cast<double>(unbounded) <= kSteady * static_cast<double>(last_unbounded_);
+  last_unbounded_ = unbounded;
+  if (is_crowded && would_fit && is_steady) build_tiers(larger);
 }
 
 template <class T>

@@ -141,6 +141,7 @@ class DualSolver final : public OuterLoop {
   Smo<T, T> quick_smo_;  // its own F in the precision of the rows
   const SmoLoops<T, double>& loops_;
   double last_gap_;           // at the beginning of the last round
+  Index last_unbounded_ = 0;  // variables, when the chunk was last asked whether it is crowded
   Index idle_rounds_ = 0;     // rounds whose predecessor did not reduce the gap
   double largest_value_ = 1;  // of the diagonal, at least 1
   std::vector<Shrunk> shrunk_;
