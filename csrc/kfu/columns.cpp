@@ -5,20 +5,31 @@
 
 namespace kfu {
 
+namespace {
+
+constexpr Index kParallelCost = 20000;  // values to pack that are worth starting threads for
+
+}  // namespace
+
+template <class T>
+Index PanelColumns<T>::cost_of(Index count) const {
+  return count * (points_.mean_count() > 0 ? static_cast<Index>(points_.mean_count())
+                                           : program_.total_depth());
+}
+
 template <class T>
 void PanelColumns<T>::assign(Index first, const Index* points, Index count) {
   if (first + count > size_) {
     grow(first + count);
     size_ = first + count;
   }
-  const Index cost = count * (points_.mean_count() > 0 ? static_cast<Index>(points_.mean_count())
-                                                       : program_.total_depth());
-#pragma omp parallel for num_threads(threads_) schedule(static) if (cost > 2000000)
+#pragma omp parallel for num_threads(threads_) schedule(static) if (cost_of(count) > kParallelCost)
   for (Index k = 0; k < count; ++k) put(first + k, points[k]);
 }
 
 template <class T>
 void PanelColumns<T>::assign_slots(const Index* slots, const Index* points, Index count) {
+#pragma omp parallel for num_threads(threads_) schedule(static) if (cost_of(count) > kParallelCost)
   for (Index k = 0; k < count; ++k) put(slots[k], points[k]);
 }
 

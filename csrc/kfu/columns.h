@@ -32,6 +32,8 @@ class PanelColumns : public ColumnSet {
  protected:
   virtual void grow(Index size) = 0;
   virtual void put(Index slot, Index point) = 0;
+  /// Values that are moved when `count` points are put.
+  Index cost_of(Index count) const;
 
   const Program<T>& program_;
   const Points<T>& points_;

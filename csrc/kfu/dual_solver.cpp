@@ -59,6 +59,8 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       ridge_(problem.ridge.empty() ? std::vector<double>(n_, 0.0) : problem.ridge),
       kink_(problem.kink.empty() ? std::vector<double>(n_, 0.0) : problem.kink),
       diagonal_(n_),
+      up_mask_(n_),
+      low_mask_(n_),
       group_(problem.group.empty() ? std::vector<char>(n_, 0) : problem.group),
       settled_rounds_(n_, 0),
       is_free_(n_),
@@ -78,7 +80,7 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
   for (Index k = 0; k < n_; ++k) {
     variable_[k] = k;
     diagonal_[k] = all[point_[k]] + ridge_[k];
-    is_free_[k] = is_free(k);
+    note_beta(k);
     largest_value_ = std::max(largest_value_, diagonal_[k]);
   }
   if (!map_ && !columns_) {
@@ -166,15 +168,26 @@ void DualSolver<T>::initialise_gradient(const std::vector<double>* gradient) {
 }
 
 template <class T>
+void DualSolver<T>::note_beta(Index k) {
+  up_mask_[k] = beta_[k] < upper_[k] ? up_slope(0.0, beta_[k], kink_[k]) : kInf;
+  low_mask_[k] = beta_[k] > lower_[k] ? low_slope(0.0, beta_[k], kink_[k]) : -kInf;
+  is_free_[variable_[k]] = is_free(k);
+}
+
+template <class T>
 GroupEnds DualSolver<T>::scan() const {
   GroupEnds found;
   for (Extremes& ends : found.of) ends = {kInf, -kInf, -1, -1};
-  for (Index k = 0; k < n_active_; ++k) {
+  Index begin = 0;
+  if (n_groups_ == 1) {
+    begin = n_active_ / kLoopPad * kLoopPad;
+    found.of[0] = loops_.scan(F_.data(), up_mask_.data(), low_mask_.data(), begin);
+  }
+  for (Index k = begin; k < n_active_; ++k) {
     Extremes& ends = found.of[static_cast<int>(group_[k])];
-    const double up = up_slope(F_[k], beta_[k], kink_[k]);
-    const double low = low_slope(F_[k], beta_[k], kink_[k]);
-    if (beta_[k] < upper_[k] && up < ends.up_value) ends.up_value = up, ends.up = k;
-    if (beta_[k] > lower_[k] && low > ends.low_value) ends.low_value = low, ends.low = k;
+    const double up = F_[k] + up_mask_[k], low = F_[k] + low_mask_[k];
+    if (up < ends.up_value) ends.up_value = up, ends.up = k;
+    if (low > ends.low_value) ends.low_value = low, ends.low = k;
   }
   return found;
 }
@@ -198,8 +211,7 @@ Status DualSolver<T>::round() {
   if (allowed <= 0) return Status::max_iterations;
   idle_rounds_ += info_.gap >= last_gap_;
   last_gap_ = info_.gap;
-  if (may_shrink_) shrink_settled(ends);
-  if (n_active_ < n_) ends = scan();  // places have moved
+  if (may_shrink_ && shrink_settled(ends)) ends = scan();
   grow_chunk_if_crowded();
   const std::vector<Index> entered = edit_chunk(ends);
   clock.lap(info_.seconds_selection);
@@ -242,6 +254,8 @@ template <class T>
 std::vector<Index> DualSolver<T>::edit_chunk(const GroupEnds& ends) {
   const WorkingSetView view{n_active_,
                             F_.data(),
+                            up_mask_.data(),
+                            low_mask_.data(),
                             beta_.data(),
                             lower_.data(),
                             upper_.data(),
@@ -347,7 +361,7 @@ Index DualSolver<T>::store_chunk(const LocalProblem<T, G>& local) {
     places.push_back(k);
     delta.push_back(local.beta[s] - beta_[k]);
     beta_[k] = local.beta[s];
-    is_free_[variable_[k]] = is_free(k);
+    note_beta(k);
   }
   if (covers_all()) {  // the subproblem's own gradient is the whole gradient
     for (Index s = 0; s < local.m; ++s) F_[chunk_[s]] = static_cast<double>(local.F[s]);

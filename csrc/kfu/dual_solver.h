@@ -109,10 +109,13 @@ class DualSolver final : public OuterLoop {
                      Index first, Index last);
   void extend_kept_rows(const Extension& part, Index valid);
   void recompute_linear_gradient();
-  void shrink_settled(const GroupEnds& ends);
+  /// Returns whether variables have left, so that places have moved.
+  bool shrink_settled(const GroupEnds& ends);
   void apply_order(const std::vector<Index>& order);
   void unshrink();
   bool is_free(Index k) const { return is_unbounded(beta_[k], lower_[k], upper_[k], kink_[k]); }
+  /// Sets what depends on the β of place k: its masks and whether its variable is unbounded.
+  void note_beta(Index k);
   bool covers_all() const { return static_cast<Index>(chunk_.size()) == n_; }
 
   const Gram<T>& gram_;
@@ -124,6 +127,8 @@ class DualSolver final : public OuterLoop {
   // By place.
   std::vector<Index> variable_, point_, slot_of_;
   std::vector<double> F_, beta_, lower_, upper_, linear_, ridge_, kink_, diagonal_;
+  std::vector<double> up_mask_,
+      low_mask_;  // F + mask: the slope upwards and downwards (smo_loops.h)
   std::vector<char> group_;
   std::vector<int> settled_rounds_;
   // By variable.

@@ -21,20 +21,21 @@ void permute(std::vector<V>& values, const std::vector<Index>& order) {
 // A variable at a bound that no other could pair with is settled. Those settled for kSettledRounds
 // rounds leave, if they are many enough to pay for the reordering.
 template <class T>
-void DualSolver<T>::shrink_settled(const GroupEnds& ends) {
-  if (n_active_ <= 2 * square_tier_->capacity()) return;
-  Index leaving = 0;
-  for (Index k = 0; k < n_active_; ++k) {
-    const bool up = beta_[k]<upper_[k], down = beta_[k]> lower_[k];
-    const Extremes& own = ends.of[static_cast<int>(group_[k])];
-    const double theta_up = has_equality_ ? own.up_value : 0.0;
-    const double theta_low = has_equality_ ? own.low_value : 0.0;
-    const bool settled = !is_free(k) && (!up || up_slope(F_[k], beta_[k], kink_[k]) > theta_low) &&
-                         (!down || low_slope(F_[k], beta_[k], kink_[k]) < theta_up);
-    settled_rounds_[k] = settled ? settled_rounds_[k] + 1 : 0;
-    leaving += settled_rounds_[k] >= kSettledRounds && slot_of_[k] < 0;
+bool DualSolver<T>::shrink_settled(const GroupEnds& ends) {
+  if (n_active_ <= 2 * square_tier_->capacity()) return false;
+  double highest[kMostGroups], lowest[kMostGroups];  // slopes that a partner could have
+  for (int g = 0; g < kMostGroups; ++g) {
+    highest[g] = has_equality_ ? ends.of[g].low_value : 0.0;
+    lowest[g] = has_equality_ ? ends.of[g].up_value : 0.0;
   }
-  if (static_cast<double>(leaving) < kWorthShrinking * static_cast<double>(n_active_)) return;
+  Index leaving = 0;
+  for (Index k = 0; k < n_active_; ++k) {  // no unbounded variable passes: its slopes are equal
+    const int g = group_[k];
+    const bool settled = (F_[k] + up_mask_[k] > highest[g]) & (F_[k] + low_mask_[k] < lowest[g]);
+    settled_rounds_[k] = settled ? settled_rounds_[k] + 1 : 0;
+    leaving += (settled_rounds_[k] >= kSettledRounds) & (slot_of_[k] < 0);
+  }
+  if (static_cast<double>(leaving) < kWorthShrinking * static_cast<double>(n_active_)) return false;
 
   std::vector<Index> order, last;
   for (Index k = 0; k < n_active_; ++k) {
@@ -49,6 +50,7 @@ void DualSolver<T>::shrink_settled(const GroupEnds& ends) {
   row_tier_->keep_columns(order, is_free_, settings_.threads);
   n_active_ = remaining;
   ++info_.shrinks;
+  return true;
 }
 
 template <class T>
@@ -60,6 +62,8 @@ void DualSolver<T>::apply_order(const std::vector<Index>& order) {
   permute(beta_, order);
   permute(lower_, order);
   permute(upper_, order);
+  permute(up_mask_, order);
+  permute(low_mask_, order);
   permute(linear_, order);
   permute(ridge_, order);
   permute(kink_, order);
@@ -99,8 +103,8 @@ void DualSolver<T>::unshrink() {
   shrunk_.clear();
 }
 
-template void DualSolver<float>::shrink_settled(const GroupEnds&);
-template void DualSolver<double>::shrink_settled(const GroupEnds&);
+template bool DualSolver<float>::shrink_settled(const GroupEnds&);
+template bool DualSolver<double>::shrink_settled(const GroupEnds&);
 template void DualSolver<float>::apply_order(const std::vector<Index>&);
 template void DualSolver<double>::apply_order(const std::vector<Index>&);
 template void DualSolver<float>::unshrink();

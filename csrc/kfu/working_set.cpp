@@ -8,13 +8,13 @@ namespace kfu {
 
 namespace {
 
-bool may_increase(const WorkingSetView& v, Index k) { return v.beta[k] < v.upper[k]; }
-bool may_decrease(const WorkingSetView& v, Index k) { return v.beta[k] > v.lower[k]; }
+bool may_increase(const WorkingSetView& v, Index k) { return v.up_mask[k] < HUGE_VAL; }
+bool may_decrease(const WorkingSetView& v, Index k) { return v.low_mask[k] > -HUGE_VAL; }
 bool is_free(const WorkingSetView& v, Index k) {
   return is_unbounded(v.beta[k], v.lower[k], v.upper[k], v.kink[k]);
 }
-double up_F(const WorkingSetView& v, Index k) { return up_slope(v.F[k], v.beta[k], v.kink[k]); }
-double low_F(const WorkingSetView& v, Index k) { return low_slope(v.F[k], v.beta[k], v.kink[k]); }
+double up_F(const WorkingSetView& v, Index k) { return v.F[k] + v.up_mask[k]; }
+double low_F(const WorkingSetView& v, Index k) { return v.F[k] + v.low_mask[k]; }
 
 /// The thresholds of the groups.
 struct Thresholds {
@@ -27,12 +27,41 @@ Thresholds thresholds(const WorkingSetView& v) {
   return theta;
 }
 
+// Infinite for a box of one point: nothing to violate.
 double satisfaction(const WorkingSetView& v, Index k, const Thresholds& thetas) {
   const double theta = thetas.of[static_cast<int>(v.group[k])];
-  double worst = HUGE_VAL;  // a box of one point: nothing to violate
-  if (may_increase(v, k)) worst = up_F(v, k) - theta;
-  if (may_decrease(v, k)) worst = std::min(worst, theta - low_F(v, k));
-  return worst;
+  return std::min(up_F(v, k) - theta, theta - low_F(v, k));
+}
+
+// The places outside the chunk that violate by more than a part of the tolerance, the worst first,
+// at most `room` of them.
+std::vector<Index> worst_outside(const WorkingSetView& v, Index room) {
+  struct Candidate {
+    double satisfaction;
+    Index place;
+    bool operator<(const Candidate& other) const {
+      return satisfaction < other.satisfaction ||
+             (satisfaction == other.satisfaction && place < other.place);
+    }
+  };
+  const Thresholds theta = thresholds(v);
+  const double enough = -0.25 * v.tolerance;
+  std::vector<Candidate> found(static_cast<std::size_t>(v.n_active));
+  std::size_t count = 0;
+  for (Index k = 0; k < v.n_active; ++k) {  // no branch: which violate cannot be foreseen
+    const double value = satisfaction(v, k, theta);
+    found[count] = {value, k};
+    count += (value < enough) & (v.slot_of[k] < 0);
+  }
+  found.resize(count);
+  if (static_cast<Index>(count) > room) {
+    std::nth_element(found.begin(), found.begin() + room, found.end());
+    found.resize(static_cast<std::size_t>(room));
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<Index> places;
+  for (const Candidate& each : found) places.push_back(each.place);
+  return places;
 }
 
 int worst_group(const WorkingSetView& v) {
@@ -181,10 +210,7 @@ WorkingSetEdit WorkingSetSelector::svmfu(const WorkingSetView& v) {
   }
   const Index empty = v.capacity - static_cast<Index>(v.chunk.size());
   const Index room = std::max({empty, v.capacity * 35 / 100, Index(2)});
-  const Thresholds theta = thresholds(v);
-  for (Index k = 0; k < v.n_active; ++k)
-    if (v.slot_of[k] < 0 && satisfaction(v, k, theta) < -0.25 * v.tolerance) edit.add.push_back(k);
-  keep_smallest(edit.add, room, [&](Index k) { return satisfaction(v, k, theta); });
+  edit.add = worst_outside(v, room);
   lead_with_pair(v, edit.add);
   if (static_cast<Index>(edit.add.size()) > v.capacity) edit.add.resize(v.capacity);
   edit.evict = evict_most_satisfied(v, static_cast<Index>(edit.add.size()));

@@ -32,6 +32,8 @@ namespace kfu {
 struct WorkingSetView {
   Index n_active;
   const double* F;
+  const double* up_mask;   ///< F + up_mask: the slope upwards, +inf where there is no way up
+  const double* low_mask;  ///< F + low_mask: the slope downwards, −inf where there is no way down
   const double* beta;
   const double* lower;
   const double* upper;
