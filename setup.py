@@ -36,9 +36,15 @@ SOLVER = [
     *GRAM,
     *(
         f"csrc/kfu/{part}*.cpp"
-        for part in ("certif", "dual_solver", "exact_gradient", "kernel_store", "linear_map")
+        for part in (
+            *("certif", "dual_solver", "exact_gradient", "extrapolation", "kernel_store"),
+            "linear_map",
+        )
     ),
-    *(f"csrc/kfu/{part}*.cpp" for part in ("row_tier", "smo", "square_tier", "working_set")),
+    *(
+        f"csrc/kfu/{part}*.cpp"
+        for part in ("prefault", "row_tier", "smo", "square_tier", "working_set")
+    ),
 ]
 MODULES: dict[str, list[str]] = {
     "_reader": ["csrc/kfu/text_*.cpp"],
@@ -53,7 +59,10 @@ MODULES: dict[str, list[str]] = {
         *GRAM,
         *(
             f"csrc/kfu/{part}*.cpp"
-            for part in ("free_factor", "kernel_rows", "kernel_store", "parametric", "row_tier")
+            for part in (
+                *("free_factor", "kernel_rows", "kernel_store", "parametric", "prefault"),
+                "row_tier",
+            )
         ),
         "csrc/kfu/smo_loops*.cpp",
     ],

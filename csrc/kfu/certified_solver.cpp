@@ -236,6 +236,7 @@ Info CertifiedSolver::info() const {
   total.cache_misses += past_.cache_misses;
   total.reductions += past_.reductions;
   total.shrinks += past_.shrinks;
+  total.extrapolations += past_.extrapolations;
   total.seconds_selection += past_.seconds_selection;
   total.seconds_block += past_.seconds_block;
   total.seconds_subproblem += past_.seconds_subproblem;

@@ -28,6 +28,13 @@ constexpr double kInnerGap = 0.3;
 constexpr Index kInnerStepsPerSlot = 100;
 // The gap a subproblem with a float32 gradient may be solved to, for values of K up to 1.
 constexpr double kLeastFloatGap = 1e-5;
+// Variables that may need a row of their own when β is extrapolated, as part of those a round
+// moves.
+constexpr double kMostStopped = 0.1;
+// What extrapolation may multiply the rounding errors of F by, all in all: they are far below the
+// 1e-10 that the certificate allows for.
+constexpr double kMostAmplified = 1e3;
+constexpr double kSweep = 0.5;     // unbounded variables that move between two snapshots, as a part
 constexpr Index kIdleRounds = 40;  // that did not reduce the gap, before float64 is used throughout
 // The limit nobody asked for, LIBSVM's: badly scaled data would otherwise seem to hang.
 constexpr Index kMostSteps = 10000000;
@@ -73,6 +80,7 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       quick_smo_(gram.simd(), settings.pair, problem.has_equality),
       loops_(smo_loops<T, double>(gram.simd())),
       last_gap_(kInf),
+      extrapolation_(kSweep),
       may_shrink_(settings.shrinking && settings.working_set == WorkingSetRule::svmfu &&
                   !rows_are_shared_) {
   std::vector<double> all(static_cast<std::size_t>(gram.size()));
@@ -124,7 +132,7 @@ void DualSolver<T>::build_tiers(Index capacity) {
     const double square = static_cast<double>(largest) * static_cast<double>(largest) * sizeof(T);
     double rest = map_ || capacity == n_ ? 0.0 : settings_.cache_bytes - square;
     if (settings_.value_cost < kCheapValue) rest = std::min(rest, kCheapRowsBytes);
-    row_tier_.reset(new RowTier<T>(n_, n_, rest));
+    row_tier_.reset(new RowTier<T>(n_, n_, rest, settings_.threads));
   }
   square_tier_.reset();  // before the new one is allocated
   square_tier_.reset(
@@ -227,6 +235,9 @@ Status DualSolver<T>::round() {
   Index moved = 0;
   if (may_use_float(inner)) moved = solve_chunk(quick_smo_, inner, steps, shift);
   if (moved == 0) moved = solve_chunk(smo_, inner, steps, Shift{});
+  clock = LapClock();
+  extrapolate(moved);
+  clock.lap(info_.seconds_gradient);
   info_.kernel_evaluations =
       full_row_evaluations_ + past_square_evaluations_ + square_tier_->evaluations();
   info_.n_active = n_active_;
@@ -323,9 +334,10 @@ Index DualSolver<T>::solve_chunk(Smo<T, G>& smo, double inner, Index steps, cons
   LapClock clock;
   LocalProblem<T, G> local;
   load_chunk(local, shift);
-  const SmoResult result = smo.solve(local, *square_tier_, inner, steps);
+  const SmoResult result = smo.solve(local, *square_tier_, inner, steps, covers_all());
   info_.iterations += result.iterations;
   info_.reductions += result.reductions;
+  info_.extrapolations += result.extrapolations;
   ++info_.rounds;
   clock.lap(info_.seconds_subproblem);
   const Index moved = store_chunk(local);
@@ -369,6 +381,35 @@ Index DualSolver<T>::store_chunk(const LocalProblem<T, G>& local) {
     update_gradient(places, delta);
   }
   return static_cast<Index>(places.size());
+}
+
+template <class T>
+void DualSolver<T>::extrapolate(Index moved) {
+  if (!selector_.adapts() || map_ || covers_all()) return;
+  Index unbounded = 0;
+  for (Index k = 0; k < n_active_; ++k) unbounded += is_free(k);
+  if (unbounded <= square_tier_->capacity() || !extrapolation_.is_due(moved, unbounded)) return;
+  const DescentView<double> view{n_active_,     beta_.data(), lower_.data(),
+                                 upper_.data(), kink_.data(), group_.data(),
+                                 F_.data(),     n_groups_,    has_equality_};
+  if (extrapolation_.propose(view, static_cast<Index>(kMostStopped * static_cast<double>(moved))) &&
+      amplified_ * extrapolation_.amplification() <= kMostAmplified) {
+    amplified_ *= extrapolation_.amplification();
+    const std::vector<double> old_beta = beta_, old_F = F_;
+    extrapolation_.advance(F_.data());
+    std::copy(extrapolation_.target().begin(), extrapolation_.target().end(), beta_.begin());
+    for (Index k = 0; k < n_active_; ++k) note_beta(k);
+    if (!extrapolation_.stopped().empty())
+      update_gradient(extrapolation_.stopped(), extrapolation_.stopped_delta());
+    if (objective_change(view, old_beta, old_F) < 0.0) {
+      ++info_.extrapolations;
+    } else {
+      beta_ = old_beta;
+      F_ = old_F;
+      for (Index k = 0; k < n_active_; ++k) note_beta(k);
+    }
+  }
+  extrapolation_.remember(view);
 }
 
 template <class T>
@@ -492,6 +533,8 @@ std::vector<double> DualSolver<T>::gradient() const {
 template <class T>
 void DualSolver<T>::reset_gradient(const std::vector<double>& F) {
   shrunk_.clear();
+  extrapolation_.forget();
+  amplified_ = 1.0;
   n_active_ = n_;
   for (Index k = 0; k < n_; ++k) F_[k] = F[variable_[k]];
 }

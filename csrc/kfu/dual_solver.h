@@ -11,6 +11,11 @@
 // remembers β as it was; unshrinking adds to their F what β has gained since. A run never ends
 // without a check of all variables.
 //
+// Extrapolation. Where many chunks are needed to meet every unbounded variable, snapshots of (β, F)
+// give directions whose curvature is known, and now and then β is moved to the best point they span
+// (extrapolation.h). Snapshots are of one order of the places: shrinking, unshrinking
+// and a new gradient forget them.
+//
 // Convergence is judged here by the maintained F; the caller certifies it in float64
 // (certificate.h), may hand the exact gradient back with reset_gradient() and go on, which is
 // iterative refinement: the error of K at precision T then only acts on what β changes from there.
@@ -20,6 +25,7 @@
 #include <vector>
 
 #include "kfu/dual.h"
+#include "kfu/extrapolation.h"
 #include "kfu/gram.h"
 #include "kfu/info.h"
 #include "kfu/linear_map.h"
@@ -113,6 +119,8 @@ class DualSolver final : public OuterLoop {
   bool shrink_settled(const GroupEnds& ends);
   void apply_order(const std::vector<Index>& order);
   void unshrink();
+  /// After a round that moved so many variables: β may move on along earlier differences.
+  void extrapolate(Index moved);
   bool is_free(Index k) const { return is_unbounded(beta_[k], lower_[k], upper_[k], kink_[k]); }
   /// Sets what depends on the β of place k: its masks and whether its variable is unbounded.
   void note_beta(Index k);
@@ -150,6 +158,8 @@ class DualSolver final : public OuterLoop {
   Index idle_rounds_ = 0;     // rounds whose predecessor did not reduce the gap
   double largest_value_ = 1;  // of the diagonal, at least 1
   std::vector<Shrunk> shrunk_;
+  Extrapolation<double> extrapolation_;  // over the active places
+  double amplified_ = 1.0;               // what it may have multiplied errors of F by
   bool may_shrink_;
   Index full_row_evaluations_ = 0;
   Index past_square_evaluations_ = 0;

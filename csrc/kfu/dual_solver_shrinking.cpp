@@ -55,6 +55,7 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends) {
 
 template <class T>
 void DualSolver<T>::apply_order(const std::vector<Index>& order) {
+  extrapolation_.forget();
   permute(variable_, order);
   permute(point_, order);
   permute(slot_of_, order);
@@ -81,6 +82,7 @@ template <class T>
 void DualSolver<T>::unshrink() {
   may_shrink_ = false;
   n_active_ = n_;
+  extrapolation_.forget();
   if (map_) {
     recompute_linear_gradient();
     shrunk_.clear();

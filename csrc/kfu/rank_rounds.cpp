@@ -57,7 +57,7 @@ RankRounds<T>::RankRounds(const Gram<T>& gram, const RankProblem& problem, RankS
   }
   const double square = static_cast<double>(capacity_ * capacity_) * sizeof(T);
   const bool keeps = needs_rows && settings.value_cost >= kCheapValue;
-  rows_.reset(new RowTier<T>(n, n, keeps ? settings.cache_bytes - square : 0.0));
+  rows_.reset(new RowTier<T>(n, n, keeps ? settings.cache_bytes - square : 0.0, settings.threads));
   block_.reset(
       new SquareTier<T>(gram, capacity_, *rows_, keeps && settings.value_cost >= kGatherValue));
   if (map_) {

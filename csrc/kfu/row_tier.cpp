@@ -1,6 +1,9 @@
 #include "kfu/row_tier.h"
 
 #include <algorithm>
+#include <cstdint>
+
+#include "kfu/prefault.h"
 
 namespace kfu {
 
@@ -8,12 +11,13 @@ namespace {
 
 constexpr Index kSlabBytes = Index{16} << 20;
 constexpr Index kLineBytes = 64;
+constexpr Index kPrefaultBytes = Index{4} << 20;  // asked for at once: rows may stay few
 
 }  // namespace
 
 template <class T>
-RowTier<T>::RowTier(Index n_variables, Index length, double bytes)
-    : slot_of_(static_cast<std::size_t>(n_variables), -1) {
+RowTier<T>::RowTier(Index n_variables, Index length, double bytes, int threads)
+    : slot_of_(static_cast<std::size_t>(n_variables), -1), threads_(threads) {
   const Index line = kLineBytes / static_cast<Index>(sizeof(T));
   length_ = (std::max<Index>(length, 1) + line - 1) / line * line;
   const double row_bytes = static_cast<double>(length_) * sizeof(T);
@@ -30,8 +34,16 @@ T* RowTier<T>::new_row() {
   if (in_slab == 0) {
     const Index rows = std::min(rows_per_slab_, capacity_ - row);
     slabs_.emplace_back(rows * length_);
+    resident_ = 0;
   }
-  return slabs_.back().data() + in_slab * length_;
+  Buffer<T>& slab = slabs_.back();
+  if ((in_slab + 1) * length_ > resident_) {
+    const Index more = std::max(length_, kPrefaultBytes / static_cast<Index>(sizeof(T)));
+    const Index end = std::min(slab.size(), resident_ + more);
+    prefault(slab.data() + resident_, (end - resident_) * static_cast<Index>(sizeof(T)), threads_);
+    resident_ = end;
+  }
+  return slab.data() + in_slab * length_;
 }
 
 template <class T>
@@ -93,6 +105,7 @@ template <class T>
 void RowTier<T>::keep_columns(const std::vector<Index>& columns, const std::vector<char>& is_free,
                               int threads) {
   const Index n_columns = static_cast<Index>(columns.size());
+  const std::vector<std::int32_t> from(columns.begin(), columns.end());  // half the memory to read
 #pragma omp parallel for schedule(dynamic, 16) \
     num_threads(threads) if (count() * n_columns > 200000)
   for (Index s = 0; s < count(); ++s) {
@@ -100,7 +113,8 @@ void RowTier<T>::keep_columns(const std::vector<Index>& columns, const std::vect
     if (!is_free[entry.variable]) entry.valid = 0;
     const auto beyond = std::lower_bound(columns.begin(), columns.end(), entry.valid);
     entry.valid = static_cast<Index>(beyond - columns.begin());
-    for (Index k = 0; k < entry.valid; ++k) entry.values[k] = entry.values[columns[k]];
+    T* values = entry.values;
+    for (Index k = 0; k < entry.valid; ++k) values[k] = values[from[k]];
   }
 }
 

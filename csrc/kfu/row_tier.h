@@ -25,7 +25,8 @@ template <class T>
 class RowTier {
  public:
   /// Rows have room for `length` values; at most bytes / (length·sizeof(T)) of them are kept.
-  RowTier(Index n_variables, Index length, double bytes);
+  /// `threads` share the work of getting fresh memory.
+  RowTier(Index n_variables, Index length, double bytes, int threads);
 
   Index capacity() const { return capacity_; }
   Index count() const { return static_cast<Index>(entries_.size()); }
@@ -65,6 +66,8 @@ class RowTier {
   std::vector<Entry> entries_;
   std::vector<Index> offered_;  // entries, the first to go last
   std::vector<Index> slot_of_;  // by variable; −1: not kept
+  int threads_;
+  Index resident_ = 0;  // values of the last slab that were asked for
 };
 
 /// Rows that several solvers use one after the other, and the columns they are over.

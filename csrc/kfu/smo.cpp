@@ -11,6 +11,13 @@ namespace {
 
 constexpr Index kReduceAfter = 100;    // consecutive unbounded steps before reducing
 constexpr double kReduceBelow = 0.75;  // only when that leaves less than this part of the set
+// Extrapolation: a snapshot whenever this part of the unbounded variables has moved, looked at
+// after so many steps; at most this part of the variables may stop at their bounds.
+constexpr double kSweep = 0.1;
+constexpr Index kLookAfter = 64;
+constexpr double kMostStopped = 0.05;
+constexpr double kMostDrift = 0.05;  // error of F, as part of the gap
+constexpr Index kDriftSamples = 8;   // variables that are asked
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Curvature below which rounding of K decides its sign, relative to the values of K it is made
@@ -85,9 +92,12 @@ Smo<T, G>::Smo(Simd simd, PairRule pair, bool has_equality)
 
 template <class T, class G>
 SmoResult Smo<T, G>::solve(LocalProblem<T, G>& p, BlockRows<T>& rows, double tolerance,
-                           Index max_iterations) {
+                           Index max_iterations, bool wants_F) {
   if (!has_equality_) zero_row_.assign(static_cast<std::size_t>(padded(p.m)), T(0));
-  return iterate(p, rows, tolerance, max_iterations, true);
+  const Start start{p.beta, p.F};
+  const SmoResult result = iterate(p, rows, tolerance, max_iterations, true);
+  if (wants_F && result.extrapolations > 0) recompute(p, rows, start);
+  return result;
 }
 
 template <class T, class G>
@@ -115,21 +125,98 @@ SmoResult Smo<T, G>::iterate(LocalProblem<T, G>& p, BlockRows<T>& rows, double t
   SmoResult result;
   GroupEnds ends = scan(p);
   Index unbounded_steps = 0;
+  Extrapolation<G> extrapolation(kSweep);
+  const Start start{p.beta, p.F};
+  Index steps_since_look = 0;
   while (ends.gap(p.n_groups, has_equality_) > tolerance && result.iterations < max_iterations) {
     const Step step = has_equality_ ? pair_step(p, rows, ends) : single_step(p, rows, ends);
     if (!step.moved) break;
     ++result.iterations;
     unbounded_steps = step.stayed_free ? unbounded_steps + 1 : 0;
+    if (++steps_since_look == kLookAfter) {
+      if (extrapolate(p, rows, ends, start, extrapolation)) {
+        ends = scan(p);
+        ++result.extrapolations;
+      }
+      steps_since_look = 0;
+    }
     if (may_reduce && unbounded_steps >= kReduceAfter) {
       const SmoResult inner = reduced(p, rows, tolerance, max_iterations - result.iterations);
       result.iterations += inner.iterations;
       result.reductions += inner.reductions;
+      result.extrapolations += inner.extrapolations;
       if (inner.iterations > 0) ends = scan(p);
       unbounded_steps = 0;
     }
   }
   result.gap = ends.gap(p.n_groups, has_equality_);
   return result;
+}
+
+template <class T, class G>
+bool Smo<T, G>::extrapolate(LocalProblem<T, G>& p, BlockRows<T>& rows, const GroupEnds& ends,
+                            const Start& start, Extrapolation<G>& extrapolation) {
+  Index unbounded = 0;
+  for (Index k = 0; k < p.m; ++k) unbounded += p.is_free(k);
+  if (!extrapolation.is_due(2 * kLookAfter, unbounded)) return false;
+  const DescentView<G> view{p.m,           p.beta.data(),  p.lower.data(), p.upper.data(),
+                            p.kink.data(), p.group.data(), p.F.data(),     p.n_groups,
+                            has_equality_};
+  if (drift(p, rows, start) > kMostDrift * ends.gap(p.n_groups, has_equality_)) {
+    recompute(p, rows, start);
+    extrapolation.forget();
+    extrapolation.remember(view);
+    return true;
+  }
+  bool has_moved = false;
+  if (extrapolation.propose(view, static_cast<Index>(kMostStopped * static_cast<double>(p.m)))) {
+    const std::vector<double> old_beta = p.beta;
+    const std::vector<G> old_F = p.F;
+    std::vector<const T*> stopped;
+    for (const Index k : extrapolation.stopped()) stopped.push_back(row(p, rows, k, ends));
+    extrapolation.advance(p.F.data());
+    std::copy(extrapolation.target().begin(), extrapolation.target().end(), p.beta.begin());
+    loops_.add_rows(p.F.data(), stopped.data(), extrapolation.stopped_delta().data(),
+                    static_cast<Index>(stopped.size()), p.m);
+    has_moved = objective_change(view, old_beta, old_F) < 0.0;
+    if (!has_moved) {
+      p.beta = old_beta;
+      p.F = old_F;
+    }
+    for (Index k = 0; k < p.m && has_moved; ++k) p.update_mask(k);
+  }
+  extrapolation.remember(view);
+  return has_moved;
+}
+
+template <class T, class G>
+double Smo<T, G>::drift(const LocalProblem<T, G>& p, const BlockRows<T>& rows,
+                        const Start& start) const {
+  double worst = 0.0;
+  const Index stride = std::max<Index>(p.m / kDriftSamples, 1);
+  for (Index k = stride / 2; k < p.m; k += stride) {
+    if (!rows.has(k)) continue;
+    const T* row = rows.get(k);
+    double F = static_cast<double>(start.F[k]);
+    for (Index l = 0; l < p.m; ++l) F += static_cast<double>(row[l]) * (p.beta[l] - start.beta[l]);
+    worst = std::max(worst, std::fabs(F - static_cast<double>(p.F[k])));
+  }
+  return worst;
+}
+
+// Every variable that has moved has a row.
+template <class T, class G>
+void Smo<T, G>::recompute(LocalProblem<T, G>& p, const BlockRows<T>& rows,
+                          const Start& start) const {
+  std::vector<const T*> moved;
+  std::vector<double> delta;
+  for (Index k = 0; k < p.m; ++k) {
+    if (p.beta[k] == start.beta[k]) continue;
+    moved.push_back(rows.get(k));
+    delta.push_back(p.beta[k] - start.beta[k]);
+  }
+  p.F = start.F;
+  loops_.add_rows(p.F.data(), moved.data(), delta.data(), static_cast<Index>(moved.size()), p.m);
 }
 
 // The row of k. When it has to be computed, the most violating variables still without a row are

@@ -12,7 +12,7 @@ from kfu.solvers import Solution
 _WORST = ("kkt_gap", "kkt_violation", "bias_std")
 COUNTERS = (
     *("iterations", "rounds", "kernel_evaluations", "verification_evaluations"),
-    *("cache_hits", "cache_misses", "reductions", "shrinks", "refinements"),
+    *("cache_hits", "cache_misses", "reductions", "shrinks", "refinements", "extrapolations"),
 )
 _SUMMED = ("objective", "duality_gap", *COUNTERS)
 

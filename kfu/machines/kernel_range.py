@@ -1,7 +1,8 @@
 """Whether the kernel has finite values on the rows it is to be trained on.
 
 Inner products of large features overflow, and squared distances with them. Where one value does,
-K(x, x) does for some row, or K(x, ·) for the row with the largest feature; so these are looked at.
+K(x, x) does for some row, or K(x, ·) for the row with the largest feature; so these are looked at,
+unless the largest feature alone tells that no value comes near the end of the numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from kfu.kernels import KernelSpec
 from kfu.solvers import SolverSettings
 
 SAFE_SINGLE = 1e8  # no inner product of features up to it comes near the end of float32
+SAFE_DOUBLE = 1e150  # nor, of values up to it, sums and squares near that of float64
 
 
 def settings_in_range(
@@ -27,6 +29,9 @@ def settings_in_range(
     DataError when values of the kernel are not finite.
     """
     if kernel.is_precomputed or not X.shape[0] or not X.shape[1]:
+        return settings
+    largest = max(float(X.max()), -float(X.min()))
+    if largest <= SAFE_SINGLE and _ceiling(kernel, largest, X.shape[1]) <= SAFE_DOUBLE:
         return settings
     sizes = np.maximum(_flat(X.max(axis=1)), -_flat(X.min(axis=1)))
     row = int(np.argmax(sizes))
@@ -42,6 +47,25 @@ def settings_in_range(
         remedy = "scale the features (--scale), or compute in float64"
         raise _overflow(source, kernel, found, remedy, " in float32")
     return replace(settings, precision="float64")
+
+
+def _ceiling(kernel: KernelSpec, largest: float, n_features: int) -> float:
+    """No value of the kernel exceeds it in modulus, where no feature exceeds `largest`.
+
+    Inner products, distances and their like are at most 4·n_features·largest² of scaled features,
+    and every kernel is at most the power of an affine function of them.
+    """
+    total = 0.0
+    for weight, leaves in kernel.normal_form():
+        value = abs(weight)
+        for leaf in leaves:
+            scale = 1.0 if leaf.scale is None else float(np.max(np.abs(leaf.scale), initial=1.0))
+            reach = 4.0 * n_features * max(1.0, largest * scale) ** 2
+            base = 1.0 + abs(leaf.gamma) * reach + reach + abs(leaf.coef0)
+            power = max(leaf.degree, 1)
+            value *= base**power if power * np.log(base) < np.log(SAFE_DOUBLE) else np.inf
+        total += value
+    return total
 
 
 def _first_infinite(X: Matrix, kernel: KernelSpec, precision: str, row: int) -> int | None:

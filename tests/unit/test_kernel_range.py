@@ -28,7 +28,7 @@ def test_overflow_is_refused(name, kind):
     with pytest.raises(DataError, match="overflows"):
         kfu.train(kind(rows), Y, kernel=kernel)
     with pytest.raises(DataError, match="overflows"):
-        kfu.paths.svm_path(kind(rows), Y, kernel=kernel)
+        kfu.svm_path(kind(rows), Y, kernel=kernel)
 
 
 def test_float32_is_left_where_it_overflows():

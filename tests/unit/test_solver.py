@@ -219,6 +219,34 @@ def test_unscaled_data_under_a_polynomial():
     assert truth.kkt_gap <= 1.1e-3
 
 
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_extrapolation_of_pair_steps_keeps_the_answer(precision):
+    """A nearly singular K over the unbounded variables: thousands of steps, most of them saved."""
+    X, y = blobs(400, 5, 3, shift=0.5)
+    solution, upper = run(X, y, 1000.0, gamma=0.05, chunk=400, precision=precision)
+    truth = judge(rbf(X, 0.05), y, upper, solution.alpha, solution.bias)
+    assert solution.info.extrapolations > 10
+    assert solution.info.status == "converged"
+    assert truth.kkt_gap <= 1e-3 * (1 + 1e-6)
+    assert abs(solution.beta.sum()) <= 1e-9
+    assert np.all((solution.alpha >= 0) & (solution.alpha <= upper))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_extrapolation_of_rounds_keeps_the_answer(bias):
+    """More unbounded variables than the chunk holds."""
+    X, y = blobs(1500, 20, 3)
+    solution, upper = run(X, y, 10.0, gamma=0.05, chunk=128, bias=bias, tolerance=1e-4)
+    truth = judge(rbf(X, 0.05), y, upper, solution.alpha, solution.bias, has_bias=bias)
+    assert solution.info.n_usv > 128
+    assert solution.info.extrapolations > 0
+    assert truth.kkt_gap <= 1e-4 * (1 + 1e-6)
+    plain, _ = run(X, y, 10.0, gamma=0.05, chunk=1500, bias=bias, tolerance=1e-5)
+    assert solution.info.objective == pytest.approx(plain.info.objective, rel=1e-6)
+    if bias:
+        assert abs(solution.beta.sum()) <= 1e-9
+
+
 def test_tight_tolerances_are_reached():
     X, y = blobs(700, 3, 9)
     for tolerance in (1e-6, 1e-8):
