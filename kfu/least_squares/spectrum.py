@@ -194,7 +194,10 @@ class Spectrum:
         return self.problem.size - ridges * free
 
     def default_grid(self) -> np.ndarray:
-        """From the smallest eigenvalue that is not negligible to ten times the largest."""
+        """From ten times the largest eigenvalue down to the smallest that is not negligible.
+
+        Anchored at the largest, which rounding does not move: which is the smallest depends on it.
+        """
         largest = float(np.abs(self.eigenvalues).max())
         if largest == 0.0:
             return np.array([1.0])
@@ -202,8 +205,8 @@ class Spectrum:
         low = float(positive.min()) if positive.size else SMALLEST_SHARE * largest
         low = max(low, SMALLEST_SHARE * largest, -1.5 * float(self.eigenvalues[0]))
         high = 10.0 * max(largest, low)
-        points = int(np.ceil(PER_DECADE * np.log10(high / low))) + 1
-        return np.geomspace(low, high, max(points, 2))
+        steps = max(int(np.ceil(PER_DECADE * np.log10(high / low))), 1)
+        return high * 10.0 ** (np.arange(-steps, 1) / PER_DECADE)
 
     def table(
         self, Y: Any, grid: Any, *, labels: Any = None, code: Any = None, decoding: str = "square"
