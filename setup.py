@@ -30,7 +30,10 @@ LINK = ["-fopenmp", *EXTRA]
 # Extension module -> the csrc files it needs, as glob patterns.
 GRAM = [
     f"csrc/kfu/{part}*.cpp"
-    for part in ("kernels", "program", "points", "sparse_copy", "columns", "panel_", "gram")
+    for part in (
+        *("kernels", "program", "points", "prefault", "sparse_copy", "columns", "panel_"),
+        "gram",
+    )
 ]
 SOLVER = [
     *GRAM,
@@ -41,10 +44,7 @@ SOLVER = [
             "linear_map",
         )
     ),
-    *(
-        f"csrc/kfu/{part}*.cpp"
-        for part in ("prefault", "row_tier", "smo", "square_tier", "working_set")
-    ),
+    *(f"csrc/kfu/{part}*.cpp" for part in ("row_tier", "smo", "square_tier", "working_set")),
 ]
 MODULES: dict[str, list[str]] = {
     "_reader": ["csrc/kfu/text_*.cpp"],
@@ -59,10 +59,7 @@ MODULES: dict[str, list[str]] = {
         *GRAM,
         *(
             f"csrc/kfu/{part}*.cpp"
-            for part in (
-                *("free_factor", "kernel_rows", "kernel_store", "parametric", "prefault"),
-                "row_tier",
-            )
+            for part in ("free_factor", "kernel_rows", "kernel_store", "parametric", "row_tier")
         ),
         "csrc/kfu/smo_loops*.cpp",
     ],

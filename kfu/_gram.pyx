@@ -259,10 +259,8 @@ cdef class Gram:
         return move(columns)
 
     cdef unique_ptr[ColumnSet] columns_of_other(self, object Z, list keepalive) except *:
-        if self.layout == "csr" and not scipy.sparse.issparse(Z):
-            Z = scipy.sparse.csr_matrix(Z)
-        elif self.layout == "dense" and scipy.sparse.issparse(Z):
-            Z = Z.toarray()
+        if self.layout == "dense" and scipy.sparse.issparse(Z):
+            Z = Z.toarray()  # the other way round the core does it, on all threads
         cdef DataView view = view_of(Z, keepalive)
         cdef unique_ptr[ColumnSet] columns
         if self.is_double:

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kfu/prefault.h"
+
 namespace kfu {
 
 namespace {
 
+constexpr Index kPrefaultBytes = Index{1} << 20;  // fresh memory worth asking for at once
 constexpr Index kParallelCost = 20000;  // values to pack that are worth starting threads for
 
 }  // namespace
@@ -44,12 +47,14 @@ Index panels_for(Index slots, Index width) { return (slots + width - 1) / width;
 
 /// Grows `buffer` to `n_panels` panels of `panel_size`; new panels are 0.
 template <class T>
-void grow_panels(Buffer<T>& buffer, Index n_panels, Index panel_size) {
+void grow_panels(Buffer<T>& buffer, Index n_panels, Index panel_size, int threads) {
   const Index before = buffer.size();
   const Index after = n_panels * panel_size;
   if (after <= before) return;
   buffer.resize(after);
-  std::memset(buffer.data() + before, 0, static_cast<std::size_t>(after - before) * sizeof(T));
+  const Index bytes = (after - before) * static_cast<Index>(sizeof(T));
+  if (bytes > kPrefaultBytes) prefault(buffer.data() + before, bytes, threads);
+  std::memset(buffer.data() + before, 0, static_cast<std::size_t>(bytes));
 }
 
 template <class T>
@@ -91,8 +96,9 @@ class DenseColumns final : public PanelColumns<T> {
   void reserve(Index capacity) {
     const Index n_panels = panels_for(std::max<Index>(capacity, 1), dense_width);
     for (std::size_t c = 0; c < panels_.size(); ++c) {
-      grow_panels(panels_[c], n_panels, this->program_.specs[c].depth * dense_width);
-      grow_panels(norms_[c], n_panels, dense_width);
+      grow_panels(panels_[c], n_panels, this->program_.specs[c].depth * dense_width,
+                  this->threads_);
+      grow_panels(norms_[c], n_panels, dense_width, this->threads_);
     }
     capacity_ = n_panels * dense_width;
   }
@@ -152,9 +158,9 @@ class SparseColumns final : public PanelColumns<T> {
     is_expanded_ = is_expanded_ && depth <= max_expanded_features && bytes <= max_expanded_bytes;
     for (std::size_t c = 0; c < rows_.size(); ++c) {
       rows_[c].resize(static_cast<std::size_t>(n_panels * width));
-      grow_panels(norms_[c], n_panels, width);
+      grow_panels(norms_[c], n_panels, width, this->threads_);
       if (is_expanded_) {
-        grow_panels(panels_[c], n_panels, depth * width);
+        grow_panels(panels_[c], n_panels, depth * width, this->threads_);
       } else {
         panels_[c] = Buffer<T>();
       }

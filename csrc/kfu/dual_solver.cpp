@@ -20,6 +20,9 @@ constexpr Index kLeastChunk = 16;
 // again rather than kept, but for a few rows whose buffers go round.
 constexpr double kCheapValue = 40.0;  // multiply-adds
 constexpr double kCheapRowsBytes = 64e6;
+// In multiply-adds: the function behind a kernel value, and reading a value of a kept row.
+constexpr double kFunctionCost = 16.0;
+constexpr double kReadValue = 12.0;
 // Values dearer than this are fetched from kept rows for the chunk's block; others are computed, as
 // a row has to be read whole to fetch some of it.
 constexpr double kGatherValue = 200.0;  // multiply-adds
@@ -456,6 +459,8 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
       new_places.size() + (empty == short_rows.end() ? 0 : empty->second.points.size()));
   info_.cache_hits += static_cast<Index>(places.size()) - n_missed;
   info_.cache_misses += n_missed;
+  column_work_ += static_cast<double>(n_missed) * (settings_.value_cost + kFunctionCost) +
+                  static_cast<double>(static_cast<Index>(places.size()) - n_missed) * kReadValue;
   add_kept_rows(kept, kept_delta, 0, n_active_);
   for (const auto& part : short_rows) extend_kept_rows(part.second, part.first);
   std::vector<Index> points;

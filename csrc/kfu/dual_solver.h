@@ -161,6 +161,9 @@ class DualSolver final : public OuterLoop {
   Extrapolation<double> extrapolation_;  // over the active places
   double amplified_ = 1.0;               // what it may have multiplied errors of F by
   bool may_shrink_;
+  double column_work_ =
+      0.0;  // multiply-adds for each active variable, since shrinking was last asked
+  double wasted_work_ = 0.0;  // ... of all settled variables, since the last shrinking
   Index full_row_evaluations_ = 0;
   Index past_square_evaluations_ = 0;
   Info info_;

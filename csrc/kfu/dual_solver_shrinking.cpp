@@ -8,7 +8,11 @@ namespace kfu {
 namespace {
 
 constexpr int kSettledRounds = 4;        // before a variable is dropped
-constexpr double kWorthShrinking = 0.3;  // part of the active variables that must be settled
+constexpr double kWorthShrinking = 0.2;  // part of the active variables that must be settled
+// What reordering costs, in multiply-adds: for each value of a kept row that stays, and for each
+// multiply-add behind a kernel value when a column is packed again.
+constexpr double kMoveValue = 40.0;
+constexpr double kPackColumn = 150.0;
 
 template <class V>
 void permute(std::vector<V>& values, const std::vector<Index>& order) {
@@ -19,7 +23,8 @@ void permute(std::vector<V>& values, const std::vector<Index>& order) {
 }  // namespace
 
 // A variable at a bound that no other could pair with is settled. Those settled for kSettledRounds
-// rounds leave, if they are many enough to pay for the reordering.
+// rounds leave once the work that went into their F since the last time would have paid for the
+// reordering: at most twice the work of knowing beforehand.
 template <class T>
 bool DualSolver<T>::shrink_settled(const GroupEnds& ends) {
   if (n_active_ <= 2 * square_tier_->capacity()) return false;
@@ -35,7 +40,14 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends) {
     settled_rounds_[k] = settled ? settled_rounds_[k] + 1 : 0;
     leaving += (settled_rounds_[k] >= kSettledRounds) & (slot_of_[k] < 0);
   }
+  wasted_work_ += static_cast<double>(leaving) * column_work_;
+  column_work_ = 0.0;
   if (static_cast<double>(leaving) < kWorthShrinking * static_cast<double>(n_active_)) return false;
+  const double staying = static_cast<double>(n_active_ - leaving);
+  const double rows = static_cast<double>(map_ ? 0 : row_tier_->count());
+  const double cost = staying * (kMoveValue * rows + kPackColumn * settings_.value_cost);
+  if (wasted_work_ < cost) return false;
+  wasted_work_ = 0.0;
 
   std::vector<Index> order, last;
   for (Index k = 0; k < n_active_; ++k) {

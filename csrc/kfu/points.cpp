@@ -102,6 +102,7 @@ void Points<T>::make_entries(const ChannelSpec& spec, Entries& e) const {
   e.owned_values.resize(end);
   e.values = e.owned_values.data();
   if (spec.scale.empty()) {
+#pragma omp parallel for num_threads(threads_) schedule(static) if (end - begin > 100000)
     for (Index k = begin; k < end; ++k) {
       e.owned_values[k] = static_cast<T>(data_.is_double ? as_double[k] : as_float[k]);
     }

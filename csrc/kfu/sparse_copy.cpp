@@ -71,15 +71,23 @@ SparseCopy::SparseCopy(const DataView& dense, int threads) : indptr_(dense.n + 1
 template <class S>
 void SparseCopy::fill(const DataView& dense, int threads, Buffer<S>& values) {
   values.resize(indptr_[dense.n]);
-#pragma omp parallel for schedule(static) num_threads(threads)
-  for (Index i = 0; i < dense.n; ++i) {
-    const S* x = static_cast<const S*>(dense.values) + i * dense.ld;
-    Index e = indptr_[i];
-    for (Index k = 0; k < dense.d; ++k) {
-      if (x[k] == S(0)) continue;
-      indices_[e] = static_cast<std::int32_t>(k);
-      values[e] = x[k];
-      ++e;
+  // No branch, as which entries are zero cannot be foreseen: each is written, and stays if it is
+  // not. The one that may lie behind a row's last must not be in the next row's place.
+#pragma omp parallel num_threads(threads)
+  {
+    std::vector<std::int32_t> found(static_cast<std::size_t>(dense.d) + 1);
+    std::vector<S> kept(static_cast<std::size_t>(dense.d) + 1);
+#pragma omp for schedule(static)
+    for (Index i = 0; i < dense.n; ++i) {
+      const S* x = static_cast<const S*>(dense.values) + i * dense.ld;
+      Index count = 0;
+      for (Index k = 0; k < dense.d; ++k) {
+        found[count] = static_cast<std::int32_t>(k);
+        kept[count] = x[k];
+        count += x[k] != S(0);
+      }
+      std::copy_n(found.data(), count, indices_.data() + indptr_[i]);
+      std::copy_n(kept.data(), count, values.data() + indptr_[i]);
     }
   }
   view_ = dense;
