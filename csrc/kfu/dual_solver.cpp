@@ -182,7 +182,9 @@ template <class T>
 void DualSolver<T>::note_beta(Index k) {
   up_mask_[k] = beta_[k] < upper_[k] ? up_slope(0.0, beta_[k], kink_[k]) : kInf;
   low_mask_[k] = beta_[k] > lower_[k] ? low_slope(0.0, beta_[k], kink_[k]) : -kInf;
-  is_free_[variable_[k]] = is_free(k);
+  char& noted = is_free_[variable_[k]];
+  n_unbounded_ += static_cast<Index>(is_free(k)) - static_cast<Index>(noted);
+  noted = is_free(k);
 }
 
 template <class T>
@@ -253,14 +255,13 @@ void DualSolver<T>::grow_chunk_if_crowded() {
   if (settings_.chunk > 0 || !selector_.adapts() || capacity >= std::min(n_, kLargestChunk)) return;
   const Index larger = std::min(2 * capacity, largest_chunk());
   if (larger <= capacity + capacity / 4) return;
-  Index crowd = 0, unbounded = 0;
+  Index crowd = 0;
   for (const Index k : chunk_) crowd += is_free(k);
-  for (Index k = 0; k < n_active_; ++k) unbounded += is_free(k);
   const bool is_crowded = static_cast<double>(crowd) > kCrowded * static_cast<double>(capacity);
-  const bool would_fit = static_cast<double>(unbounded) <= kFits * static_cast<double>(larger);
+  const bool would_fit = static_cast<double>(n_unbounded_) <= kFits * static_cast<double>(larger);
   const bool is_steady =
-      static_cast<double>(unbounded) <= kSteady * static_cast<double>(last_unbounded_);
-  last_unbounded_ = unbounded;
+      static_cast<double>(n_unbounded_) <= kSteady * static_cast<double>(last_unbounded_);
+  last_unbounded_ = n_unbounded_;
   if (is_crowded && would_fit && is_steady) build_tiers(larger);
 }
 
@@ -389,9 +390,8 @@ Index DualSolver<T>::store_chunk(const LocalProblem<T, G>& local) {
 template <class T>
 void DualSolver<T>::extrapolate(Index moved) {
   if (!selector_.adapts() || map_ || covers_all()) return;
-  Index unbounded = 0;
-  for (Index k = 0; k < n_active_; ++k) unbounded += is_free(k);
-  if (unbounded <= square_tier_->capacity() || !extrapolation_.is_due(moved, unbounded)) return;
+  if (n_unbounded_ <= square_tier_->capacity()) return;
+  if (!extrapolation_.is_due(moved, n_unbounded_)) return;
   const DescentView<double> view{n_active_,     beta_.data(), lower_.data(),
                                  upper_.data(), kink_.data(), group_.data(),
                                  F_.data(),     n_groups_,    has_equality_};

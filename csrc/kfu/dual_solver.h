@@ -141,6 +141,7 @@ class DualSolver final : public OuterLoop {
   std::vector<int> settled_rounds_;
   // By variable.
   std::vector<char> is_free_;
+  Index n_unbounded_ = 0;  // how many of them; all are active
   // By slot of the chunk.
   std::vector<Index> chunk_, entered_;
 
