@@ -117,7 +117,7 @@ void SquareTier<T>::prepare(const std::vector<Index>& slots, int threads) {
   std::vector<const T*> kept;
   for (const Index s : slots) {
     if (has(s)) continue;
-    if (!gathers_ && lacks_last_edit_only(s)) {
+    if (lacks_last_edit_only(s)) {
       older.push_back(s);
       continue;
     }
