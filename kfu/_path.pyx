@@ -6,7 +6,8 @@ from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
 from libcpp.vector cimport vector
-from scipy.linalg.cython_blas cimport drot, dtrsv
+from scipy.linalg.cython_blas cimport dgemm, dgemv, drot, dtrsm, dtrsv
+from scipy.linalg.cython_lapack cimport dpotrf
 
 import numpy as np
 
@@ -15,21 +16,26 @@ from kfu._gram cimport DataView, Kernel, Simd, kernel_of, simd_of, view_of
 
 cdef extern from "kfu/lapack.h" namespace "kfu" nogil:
     cdef cppclass Lapack:
-        void* dtrsv
-        void* drot
+        pass
 
 
 cdef extern from *:
     """
     #include "kfu/lapack.h"
-    static kfu::Lapack kfu_lapack(void* trsv, void* rot) {
+    static kfu::Lapack kfu_lapack(void* trsv, void* rot, void* trsm, void* gemv, void* gemm,
+                                  void* potrf) {
       kfu::Lapack lapack;
       lapack.dtrsv = reinterpret_cast<kfu::Lapack::Trsv>(trsv);
       lapack.drot = reinterpret_cast<kfu::Lapack::Rot>(rot);
+      lapack.dtrsm = reinterpret_cast<kfu::Lapack::Trsm>(trsm);
+      lapack.dgemv = reinterpret_cast<kfu::Lapack::Gemv>(gemv);
+      lapack.dgemm = reinterpret_cast<kfu::Lapack::Gemm>(gemm);
+      lapack.dpotrf = reinterpret_cast<kfu::Lapack::Potrf>(potrf);
       return lapack;
     }
     """
-    Lapack kfu_lapack(void* trsv, void* rot) nogil
+    Lapack kfu_lapack(void* trsv, void* rot, void* trsm, void* gemv, void* gemm,
+                      void* potrf) nogil
 
 
 cdef extern from "kfu/kernel_store.h" namespace "kfu" nogil:
@@ -133,6 +139,25 @@ cdef extern from "kfu/parametric_run.h" namespace "kfu" nogil:
         int64_t corrections()
         int64_t restarts()
         double drift()
+
+
+cdef extern from "kfu/parametric_tableau.h" namespace "kfu" nogil:
+    cdef cppclass TableauCore "kfu::ParametricTableau":
+        TableauCore(const RunCore&, double) except +
+        cbool is_there()
+        int64_t n_bounded()
+        void project(int64_t first, int64_t last) except +
+        void make_totals() except +
+        void make_columns(const int64_t* variables, int64_t first, int64_t last) except +
+
+
+cdef extern from "kfu/parametric_closing.h" namespace "kfu" nogil:
+    cdef cppclass ClosingCore "kfu::ParametricClosing":
+        ClosingCore(const TableauCore&) except +
+        cbool close(const int64_t* items, int64_t count, const double* change) except +
+        double output()
+        double theta(int g)
+        int64_t steps()
 
 
 cdef dict STATUS = {
@@ -246,7 +271,8 @@ cdef class ParametricRun:
         if options["watched_labels"] is not None:
             settings.watched_labels = signs(options["watched_labels"])
         cdef vector[double] start = doubles(beta)
-        cdef Lapack lapack = kfu_lapack(<void*>dtrsv, <void*>drot)
+        cdef Lapack lapack = kfu_lapack(<void*>dtrsv, <void*>drot, <void*>dtrsm, <void*>dgemv,
+                                        <void*>dgemm, <void*>dpotrf)
         with nogil:
             self.run.reset(new RunCore(rows.core, problem, start, t, settings, lapack))
 
@@ -256,23 +282,6 @@ cdef class ParametricRun:
         with nogil:
             status = self.run.get().advance(stop, most_steps)
         return STATUS[<int>status]
-
-    def outputs_without(self, const int64_t[:, ::1] items, const double[:, ::1] changes,
-                        double[::1] outputs, double[:, ::1] thetas, signed char[::1] found):
-        """For each row of `items` (variables that are left out together): the output K_p·β of the
-        first, and θ of either group, when their boxes are closed and the totals change by `changes`.
-        This solution stays as it is. found[k] tells whether the way there was found."""
-        cdef int64_t k
-        cdef PathStatus status
-        cdef unique_ptr[RunCore] copy
-        with nogil:
-            for k in range(items.shape[0]):
-                copy.reset(new RunCore(dereference(self.run)))
-                status = copy.get().close_boxes(&items[k, 0], items.shape[1], &changes[k, 0])
-                found[k] = status == PathStatus.running
-                outputs[k] = copy.get().output(items[k, 0])
-                thetas[k, 0] = copy.get().theta(0)
-                thetas[k, 1] = copy.get().theta(1)
 
     @property
     def status(self):
@@ -381,6 +390,73 @@ cdef class ParametricRun:
             s[k] = dereference(found)[first + k].set
             d[k] = dereference(found)[first + k].change
         return at, rows, sets, changes
+
+
+cdef class Tableau:
+    """What leaves rows out of the solution of a run, which is exact and stays as it is; see
+    parametric_tableau.h. Columns are kept in `n_bytes`.
+
+    Made by project() for all parts of [0, n_bounded), make_totals(), and make_columns() for all
+    parts of the list of variables; parts may be made by several threads. `is_there` is False where
+    there is none, and rows are left out by paths of their own.
+    """
+
+    cdef unique_ptr[TableauCore] tableau
+    cdef ParametricRun run
+
+    def __cinit__(self, ParametricRun run, double n_bytes):
+        self.run = run
+        with nogil:
+            self.tableau.reset(new TableauCore(dereference(run.run), n_bytes))
+
+    @property
+    def is_there(self):
+        return bool(self.tableau.get().is_there())
+
+    @property
+    def n_bounded(self):
+        return self.tableau.get().n_bounded()
+
+    def project(self, int64_t first, int64_t last):
+        with nogil:
+            self.tableau.get().project(first, last)
+
+    def make_totals(self):
+        with nogil:
+            self.tableau.get().make_totals()
+
+    def make_columns(self, const int64_t[::1] variables, int64_t first, int64_t last):
+        with nogil:
+            self.tableau.get().make_columns(&variables[0], first, last)
+
+    def outputs_without(self, const int64_t[:, ::1] items, const double[:, ::1] changes,
+                        double[::1] outputs, double[:, ::1] thetas, int64_t[::1] steps):
+        """For each row of `items` (variables that are left out together): the output K_p·β of the
+        first, and θ of either group, when their boxes are closed and the totals change by `changes`.
+        steps[k] is the number of stretches on the way by the tableau, −1 where the way was a path of
+        its own and −2 where none was found."""
+        cdef int64_t k
+        cdef int g
+        cdef cbool is_there = self.tableau.get().is_there()
+        cdef unique_ptr[ClosingCore] closing
+        cdef unique_ptr[RunCore] copy
+        with nogil:
+            closing.reset(new ClosingCore(dereference(self.tableau)))
+            for k in range(items.shape[0]):
+                if is_there and closing.get().close(&items[k, 0], items.shape[1], &changes[k, 0]):
+                    steps[k] = closing.get().steps()
+                    outputs[k] = closing.get().output()
+                    for g in range(2):
+                        thetas[k, g] = closing.get().theta(g)
+                    continue
+                copy.reset(new RunCore(dereference(self.run.run)))
+                steps[k] = -1
+                if copy.get().close_boxes(&items[k, 0], items.shape[1],
+                                          &changes[k, 0]) != PathStatus.running:
+                    steps[k] = -2
+                outputs[k] = copy.get().output(items[k, 0])
+                for g in range(2):
+                    thetas[k, g] = copy.get().theta(g)
 
 
 cdef object copy_places(const vector[Place]& places):

@@ -8,7 +8,7 @@ namespace kfu {
 
 namespace {
 
-char kLower = 'L', kNo = 'N', kYes = 'T';
+char kLower = 'L', kNo = 'N', kYes = 'T', kLeft = 'L', kRight = 'R';
 int kOne = 1;
 
 double dot(const std::vector<double>& a, const std::vector<double>& b, Index n) {
@@ -125,6 +125,32 @@ void FreeFactor::solve_plain(double* x) {
   int n = static_cast<int>(size_), ld = static_cast<int>(ld_);
   lapack_.dtrsv(&kLower, &kNo, &kNo, &n, L_.data(), &ld, x, &kOne);
   lapack_.dtrsv(&kLower, &kYes, &kNo, &n, L_.data(), &ld, x, &kOne);
+}
+
+void FreeFactor::unit_column(Index place, double* out) const {
+  int n = static_cast<int>(size_ - place), ld = static_cast<int>(ld_);
+  double* L = const_cast<double*>(L_.data()) + place * ld_ + place;
+  out[place] = 1.0;
+  lapack_.dtrsv(&kLower, &kNo, &kNo, &n, L, &ld, out + place, &kOne);
+}
+
+void FreeFactor::solve_rows(double* B, Index rows, Index ld) const {
+  if (size_ == 0 || rows == 0) return;
+  int m = static_cast<int>(rows), n = static_cast<int>(size_);
+  int ldl = static_cast<int>(ld_), ldb = static_cast<int>(ld);
+  double one = 1.0, *L = const_cast<double*>(L_.data());
+  lapack_.dtrsm(&kRight, &kLower, &kYes, &kNo, &m, &n, &one, L, &ldl, B, &ldb);
+}
+
+void FreeFactor::solve_columns(double* Y, Index columns, Index ld) const {
+  if (size_ == 0 || columns == 0) return;
+  int n = static_cast<int>(size_), count = static_cast<int>(columns);
+  int ldl = static_cast<int>(ld_), ldy = static_cast<int>(ld);
+  double one = 1.0, *L = const_cast<double*>(L_.data());
+  if (columns == 1)
+    lapack_.dtrsv(&kLower, &kYes, &kNo, &n, L, &ldl, Y, &kOne);
+  else
+    lapack_.dtrsm(&kLeft, &kLower, &kYes, &kNo, &n, &count, &one, L, &ldl, Y, &ldy);
 }
 
 double FreeFactor::aa(int g, int h) const { return dot(a_[g], a_[h], size_); }

@@ -46,6 +46,18 @@ class FreeFactor {
   /// x = M⁻¹ r in place, for another right-hand side.
   void solve_plain(double* x);
 
+  // For many right-hand sides at once; several threads may call these.
+
+  /// L⁻¹E of a group.
+  const double* border(int g) const { return a_[g].data(); }
+  /// out = L⁻¹ e_place, where `out` is zero.
+  void unit_column(Index place, double* out) const;
+  /// B ← B L⁻ᵀ, for a column-major B of so many rows.
+  void solve_rows(double* B, Index rows, Index ld) const;
+  /// Y ← L⁻ᵀ Y, for a column-major Y of so many columns.
+  void solve_columns(double* Y, Index columns, Index ld) const;
+  const Lapack& lapack() const { return lapack_; }
+
   double aa(int g, int h) const;
   double az(int g) const;
 

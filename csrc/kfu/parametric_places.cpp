@@ -31,16 +31,16 @@ void ParametricRun::insert_free(Index i, double pivot) {
 void ParametricRun::leave(Index at, bool high) {
   const Index i = free_[at];
   const double end = high ? end_high(i) : end_low(i);
-  const bool is_kink = has_kink() && (place_[i] == Place::free_below ? high : !high) && end == 0.0;
+  const Place place = place_left(place_[i], high, has_kink(), end);
   factor_.remove(at);
   free_.erase(free_.begin() + at);
   free_rows_.erase(free_rows_.begin() + at);
   held_.erase(held_.begin() + at);
   if (group(i) >= 0) --n_free_of_[group(i)];
   beta_[i] = end;
-  set_place(i, is_kink ? Place::kink : (high ? Place::upper : Place::lower));
+  set_place(i, place);
   const bool moves = high ? rate(upper_rate_, i) != 0.0 : rate(lower_rate_, i) != 0.0;
-  if (moves && !is_kink) rates_changed();
+  if (moves && place != Place::kink) rates_changed();
 }
 
 // The last free variable of a group whose total stays cannot move. If it is at an end of its piece,
@@ -99,12 +99,7 @@ Index ParametricRun::blocking(Index i, int sign, const std::vector<double>& v, d
 PathStatus ParametricRun::enter(Index i, int sign) {
   const Place from = place_[i];
   const bool kinked = has_kink();
-  if (from == Place::kink)
-    place_[i] = sign > 0 ? Place::free : Place::free_below;
-  else if (kinked && (from == Place::lower ? lower_[i] < 0.0 : upper_[i] <= 0.0))
-    place_[i] = Place::free_below;
-  else
-    place_[i] = Place::free;
+  place_[i] = place_entered(from, sign, kinked, lower_[i], upper_[i]);
   const bool moved = (from == Place::lower && rate(lower_rate_, i) != 0.0) ||
                      (from == Place::upper && rate(upper_rate_, i) != 0.0);
   if (moved) rates_changed();

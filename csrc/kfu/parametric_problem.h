@@ -50,4 +50,17 @@ enum class Place : signed char { lower, upper, kink, free, free_below };
 
 inline bool is_free(Place p) { return p == Place::free || p == Place::free_below; }
 
+/// Where a bounded variable is once it is free, having left `from` upwards (sign > 0) or downwards.
+inline Place place_entered(Place from, int sign, bool has_kink, double lower, double upper) {
+  if (from == Place::kink) return sign > 0 ? Place::free : Place::free_below;
+  const bool is_below = from == Place::lower ? lower < 0.0 : upper <= 0.0;
+  return has_kink && is_below ? Place::free_below : Place::free;
+}
+
+/// Where a free variable is once it has met the high or the low end of its piece.
+inline Place place_left(Place from, bool high, bool has_kink, double end) {
+  const bool is_kink = has_kink && (from == Place::free_below ? high : !high) && end == 0.0;
+  return is_kink ? Place::kink : (high ? Place::upper : Place::lower);
+}
+
 }  // namespace kfu

@@ -112,6 +112,9 @@ class ParametricRun {
   double theta_high(int g) const;
 
  private:
+  friend class ParametricTableau;   // reads the solution
+  friend class ParametricClosing;
+
   enum class Action { none, enter_up, enter_down, leave_high, leave_low };
   struct Event {
     double length = 0.0;

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ from kfu.validation.left_out import LEFT_OUT, LeftOutProblem
 
 MACHINES = tuple(LEFT_OUT)
 AT_ONCE = 8  # rows a thread takes at a time
+PANEL = 64  # columns of the tableau a thread makes at a time
+NOT_FOUND = -2
 
 
 def leave_one_out_outputs(
@@ -52,6 +55,12 @@ def leave_one_out_outputs(
         for machine, problem in enumerate(LEFT_OUT[task.machine.name](task, model)):
             outputs[:, machine] = closing.outputs(problem, machine)
     return outputs
+
+
+def parts(count: int, size: int) -> tuple[list[int], list[int]]:
+    """The beginnings and ends of the parts of range(count)."""
+    firsts = list(range(0, count, size))
+    return firsts, [min(first + size, count) for first in firsts]
 
 
 class _Closing:
@@ -99,29 +108,42 @@ class _Closing:
     def closed(
         self, found: LeftOutProblem, run: Any, places: np.ndarray, machine: int
     ) -> np.ndarray:
+        from kfu._path import Tableau
+
         items, changes = found.closing(places, self.task.weights)
         values, thetas = np.empty(places.size), np.empty((places.size, 2))
-        is_found = np.zeros(places.size, dtype=np.int8)
+        steps = np.zeros(places.size, dtype=np.int64)
         self.done = 0
+        tableau = Tableau(run, self.bytes_left())
+        variables = items.ravel()
 
         def close(first: int) -> None:
             part = slice(first, first + AT_ONCE)
-            run.outputs_without(
-                items[part], changes[part], values[part], thetas[part], is_found[part]
+            tableau.outputs_without(
+                items[part], changes[part], values[part], thetas[part], steps[part]
             )
             self.tell(min(AT_ONCE, places.size - first), places.size, machine)
 
-        firsts = range(0, places.size, AT_ONCE)
         with ThreadPoolExecutor(self.task.settings.n_threads) as pool:
             try:
-                list(pool.map(close, firsts))
+                if tableau.is_there:
+                    list(pool.map(tableau.project, *parts(tableau.n_bounded, PANEL)))
+                    tableau.make_totals()
+                    firsts, lasts = parts(variables.size, PANEL)
+                    list(pool.map(tableau.make_columns, repeat(variables), firsts, lasts))
+                list(pool.map(close, range(0, places.size, AT_ONCE)))
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
         decision = found.decision(values, thetas)
-        for k in np.flatnonzero(is_found == 0):
+        for k in np.flatnonzero(steps == NOT_FOUND):
             decision[k] = self.solved_without(found, items[k], changes[k], int(places[k]))
         return decision
+
+    def bytes_left(self) -> float:
+        """Of the budget of the user, what the rows of K leave for the tableau."""
+        n = self.points.size if self.points is not None else 0
+        return max(0.0, self.task.settings.cache_mib * 2.0**20 - 8.0 * n * n)
 
     def run_of(self, found: LeftOutProblem) -> Any:
         """The exact solution of all rows, to start from."""
