@@ -138,7 +138,9 @@ cdef extern from "kfu/parametric_run.h" namespace "kfu" nogil:
         int64_t steps()
         int64_t corrections()
         int64_t restarts()
+        int64_t refactorings()
         double drift()
+        double residual()
 
 
 cdef extern from "kfu/parametric_tableau.h" namespace "kfu" nogil:
@@ -294,7 +296,8 @@ cdef class ParametricRun:
     def counters(self):
         cdef RunCore* run = self.run.get()
         return {"steps": run.steps(), "corrections": run.corrections(),
-                "restarts": run.restarts(), "drift": run.drift(),
+                "restarts": run.restarts(), "refactorings": run.refactorings(),
+                "drift": run.drift(), "residual": run.residual(),
                 "kernel_evaluations": self.rows.evaluations}
 
     def beta(self):

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "kfu/vector_scans.h"
+
 namespace kfu {
 
 namespace {
@@ -12,9 +14,7 @@ char kLower = 'L', kNo = 'N', kYes = 'T', kLeft = 'L', kRight = 'R';
 int kOne = 1;
 
 double dot(const std::vector<double>& a, const std::vector<double>& b, Index n) {
-  double sum = 0.0;
-  for (Index k = 0; k < n; ++k) sum += a[k] * b[k];
-  return sum;
+  return sum_of(n, [&](Index k) { return a[k] * b[k]; });
 }
 
 }  // namespace
@@ -27,6 +27,7 @@ FreeFactor::FreeFactor(const FreeFactor& other)
       n_groups_(other.n_groups_),
       size_(other.size_),
       ld_(other.size_ + 16),
+      changes_(other.changes_),
       L_(ld_ * ld_),
       z_(other.z_) {
   for (int g = 0; g < n_groups_; ++g) a_[g] = other.a_[g];
@@ -51,9 +52,7 @@ double FreeFactor::try_insert(const double* column, double diagonal) {
     int n = static_cast<int>(size_), ld = static_cast<int>(ld_);
     lapack_.dtrsv(&kLower, &kNo, &kNo, &n, L_.data(), &ld, prepared_.data(), &kOne);
   }
-  double pivot = diagonal;
-  for (double w : prepared_) pivot -= w * w;
-  return pivot;
+  return diagonal - dot(prepared_, prepared_, size_);
 }
 
 void FreeFactor::insert(double pivot, double right, int group) {
@@ -68,6 +67,7 @@ void FreeFactor::insert(double pivot, double right, int group) {
     a_[g][size_] = ((g == group ? 1.0 : 0.0) - dot(prepared_, a_[g], size_)) / root;
   }
   ++size_;
+  ++changes_;
 }
 
 void FreeFactor::dependence(double* out) {
@@ -85,7 +85,8 @@ void FreeFactor::remove(Index place) {
   for (Index k = place; k + 1 < n; ++k) {
     double* one = column(k) + k + 1;  // becomes column k from its diagonal on
     double* two = column(k + 1) + k + 1;
-    const double length = std::hypot(one[0], two[0]);
+    // Their squares are sums within the diagonal of M: neither too large nor too small.
+    const double length = std::sqrt(one[0] * one[0] + two[0] * two[0]);
     double c = one[0] / length, s = two[0] / length;
     int m = static_cast<int>(n - k - 1);
     lapack_.drot(&m, one, &kOne, two, &kOne, &c, &s);
@@ -100,6 +101,24 @@ void FreeFactor::remove(Index place) {
   }
   // The rotations bring L⁻¹r of the remaining rows to the front; the removed row's share is last.
   --size_;
+  ++changes_;
+}
+
+bool FreeFactor::rebuild(Buffer<double>& M, const double* right, const int* groups) {
+  changes_ = 0;
+  int n = static_cast<int>(size_), info = 0;
+  lapack_.dpotrf(&kLower, &n, M.data(), &n, &info);
+  if (info != 0) return false;
+  for (Index k = 0; k < size_; ++k)
+    std::memcpy(column(k) + k, M.data() + k * size_ + k,
+                static_cast<std::size_t>(size_ - k) * sizeof(double));
+  set_right(right);
+  int ld = static_cast<int>(ld_);
+  for (int g = 0; g < n_groups_; ++g) {
+    for (Index k = 0; k < size_; ++k) a_[g][k] = groups[k] == g ? 1.0 : 0.0;
+    lapack_.dtrsv(&kLower, &kNo, &kNo, &n, L_.data(), &ld, a_[g].data(), &kOne);
+  }
+  return true;
 }
 
 void FreeFactor::set_right(const double* right) {

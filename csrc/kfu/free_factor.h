@@ -37,6 +37,11 @@ class FreeFactor {
   /// M⁻¹column of the prepared variable: what the others would do if it moved by −1.
   void dependence(double* out);
   void remove(Index place);
+  /// The factor of M, whose lower triangle is given column by column for the variables inside,
+  /// computed afresh. False, and nothing changes, where M is not positive definite.
+  bool rebuild(Buffer<double>& M, const double* right, const int* groups);
+  /// Insertions and removals since the beginning or the last rebuild().
+  Index changes() const { return changes_; }
 
   /// New right-hand sides for the same variables.
   void set_right(const double* right);
@@ -69,6 +74,7 @@ class FreeFactor {
   int n_groups_;
   Index size_ = 0;
   Index ld_ = 0;
+  Index changes_ = 0;
   Buffer<double> L_;
   std::vector<double> prepared_;
   std::vector<double> z_;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kfu/vector_scans.h"
+
 namespace kfu {
 
 namespace {
@@ -15,15 +17,6 @@ constexpr double kPivot = 1e-8;   // pivots below this, relative to the diagonal
 constexpr Index kMostChanged = 128;
 constexpr Index kMostSteps = 1000;
 constexpr Index kMostZeroSteps = 32;
-
-double largest(const double* values, Index count) {
-  double found[4] = {0.0, 0.0, 0.0, 0.0};
-  Index k = 0;
-  for (; k + 4 <= count; k += 4)
-    for (int l = 0; l < 4; ++l) found[l] = std::max(found[l], std::fabs(values[k + l]));
-  for (; k < count; ++k) found[0] = std::max(found[0], std::fabs(values[k]));
-  return std::max(std::max(found[0], found[1]), std::max(found[2], found[3]));
-}
 
 }  // namespace
 
@@ -54,7 +47,8 @@ void ParametricClosing::start(const Index* items, Index count, const double* tot
     if (q < tableau_.n_free()) {
       is_regular_ = is_regular_ && join(q, -following_[q], -kInf, kInf);
     } else if (given_[q] != 0.0) {
-      driving_.push_back(tableau_.column(q, spares_[static_cast<std::size_t>(kMostChanged + 1 + j)]));
+      driving_.push_back(
+          tableau_.column(q, spares_[static_cast<std::size_t>(kMostChanged + 1 + j)]));
       driving_rate_.push_back(-given_[q]);
     }
   }
@@ -143,16 +137,16 @@ void ParametricClosing::find_rates() {
     coefs_.push_back(sum);
   }
   std::fill(rate_.begin(), rate_.end(), 0.0);
-  loops_.add_rows(rate_.data(), columns_.data(), coefs_.data(),
-                  static_cast<Index>(columns_.size()), tableau_.length());
+  loops_.add_rows(rate_.data(), columns_.data(), coefs_.data(), static_cast<Index>(columns_.size()),
+                  tableau_.length());
   for (const Changed& c : changed_) rate_[c.position] = c.rate;
 }
 
 ParametricClosing::Event ParametricClosing::next_event(double limit) const {
   const Index m = tableau_.n_free(), n = tableau_.size();
-  double beta_scale = largest(rate_.data(), m), x_scale = largest(rate_.data() + m, n - m);
-  double moved = 0.0;
-  for (Index q = 0; q < m; ++q) moved += std::fabs(rate_[q]);
+  double beta_scale = largest_magnitude(rate_.data(), m),
+         x_scale = largest_magnitude(rate_.data() + m, n - m);
+  double moved = sum_of(m, [&](Index q) { return std::fabs(rate_[q]); });
   for (std::size_t r = 0; r < changed_.size(); ++r) {
     const double size = std::fabs(given_rate_[r]);
     double& scale = changed_[r].position < m ? x_scale : beta_scale;
@@ -269,7 +263,8 @@ bool ParametricClosing::close(const Index* items, Index count, const double* tot
 double ParametricClosing::output() const {
   const Index q = closed_[0], i = tableau_.variable(q);
   const double x = q < tableau_.n_free() ? given_[q] : following_[q];
-  const double theta = tableau_.groups() > 0 ? following_[tableau_.size() + tableau_.group(q)] : 0.0;
+  const double theta =
+      tableau_.groups() > 0 ? following_[tableau_.size() + tableau_.group(q)] : 0.0;
   return x + theta - tableau_.run().linear_[i];
 }
 

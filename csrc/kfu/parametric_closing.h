@@ -6,11 +6,11 @@
 //
 //   T_DD u˙_D = v˙_D − T_DP u˙_P − T_Dτ τ,      v˙ = T_·D u˙_D + T_·P u˙_P + T_·τ τ,
 //
-// v˙_D = −β of the free ones of P and zero of the others. A stretch ends where a v outside of D or a
-// u inside meets an end; its variable joins D or leaves it. The inverse of T_DD is kept and bordered
-// or cut down by one; its pivots are positive (the answer of x to β, or of β to x, of one variable
-// under the present places), and one that is not clearly so tells that a variable depends on those
-// that are free or that a group has lost its last free variable.
+// v˙_D = −β of the free ones of P and zero of the others. A stretch ends where a v outside of D or
+// a u inside meets an end; its variable joins D or leaves it. The inverse of T_DD is kept and
+// bordered or cut down by one; its pivots are positive (the answer of x to β, or of β to x, of one
+// variable under the present places), and one that is not clearly so tells that a variable depends
+// on those that are free or that a group has lost its last free variable.
 //
 // Those rare cases, ways of very many changes and results that do not fit together
 // (ParametricTableau::mismatch) are not decided here: close() says so, and

@@ -15,8 +15,15 @@ constexpr double kIndefinite = -1e-7;  // and below this the kernel is not posit
 
 }  // namespace
 
-void ParametricRun::set_place(Index i, Place place) {
+void ParametricRun::put(Index i, Place place) {
   place_[i] = place;
+  side_[i] = 0.0;
+  if (!fixed_[i] && (place == Place::lower || place == Place::upper))
+    side_[i] = place == Place::lower ? 1.0 : -1.0;
+}
+
+void ParametricRun::set_place(Index i, Place place) {
+  put(i, place);
   if (settings_.records) events_.push_back({i, place});
 }
 
@@ -99,7 +106,7 @@ Index ParametricRun::blocking(Index i, int sign, const std::vector<double>& v, d
 PathStatus ParametricRun::enter(Index i, int sign) {
   const Place from = place_[i];
   const bool kinked = has_kink();
-  place_[i] = place_entered(from, sign, kinked, lower_[i], upper_[i]);
+  put(i, place_entered(from, sign, kinked, lower_[i], upper_[i]));
   const bool moved = (from == Place::lower && rate(lower_rate_, i) != 0.0) ||
                      (from == Place::upper && rate(upper_rate_, i) != 0.0);
   if (moved) rates_changed();
@@ -121,7 +128,7 @@ PathStatus ParametricRun::enter(Index i, int sign) {
       break;
     }
     if (pivot < kIndefinite * scale) {
-      place_[i] = from;
+      put(i, from);
       status = PathStatus::indefinite;
       break;
     }
@@ -131,7 +138,7 @@ PathStatus ParametricRun::enter(Index i, int sign) {
     double length = 0.0;
     const Index block = blocking(i, sign, v, &length);
     if (!(length < kInf)) {
-      place_[i] = from;
+      put(i, from);
       status = PathStatus::infeasible;
       break;
     }

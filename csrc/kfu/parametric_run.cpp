@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kfu/vector_scans.h"
+
 namespace kfu {
 
 namespace {
@@ -36,6 +38,7 @@ ParametricRun::ParametricRun(std::shared_ptr<KernelRows> rows, ParametricProblem
       F_(static_cast<std::size_t>(length_), 0.0),
       place_(static_cast<std::size_t>(n_), Place::lower),
       fixed_(static_cast<std::size_t>(n_), 0),
+      side_(static_cast<std::size_t>(n_), 0.0),
       factor_(lapack, problem_.has_equality ? problem_.n_groups() : 0) {
   double sum = 0.0;
   for (double d : rows_->diagonal()) {
@@ -52,7 +55,7 @@ ParametricRun::ParametricRun(std::shared_ptr<KernelRows> rows, ParametricProblem
   for (Index i = 0; i < n_ && status_ == PathStatus::running; ++i) {
     if (!is_free(place_[i])) continue;
     const bool is_below = place_[i] == Place::free_below;
-    place_[i] = is_below ? Place::kink : (has_kink() ? Place::kink : Place::lower);
+    put(i, is_below || has_kink() ? Place::kink : Place::lower);
     status_ = enter(i, is_below ? -1 : 1);
   }
   if (status_ == PathStatus::running) status_ = correct_until_exact();
@@ -80,16 +83,16 @@ void ParametricRun::find_places() {
     const double near = kSnap * width;
     const bool has_kink = this->has_kink();
     if (beta_[i] <= lower_[i] + near) {
-      place_[i] = has_kink && lower_[i] == 0.0 ? Place::kink : Place::lower;
+      put(i, has_kink && lower_[i] == 0.0 ? Place::kink : Place::lower);
       beta_[i] = lower_[i];
     } else if (beta_[i] >= upper_[i] - near) {
-      place_[i] = has_kink && upper_[i] == 0.0 ? Place::kink : Place::upper;
+      put(i, has_kink && upper_[i] == 0.0 ? Place::kink : Place::upper);
       beta_[i] = upper_[i];
     } else if (has_kink && std::fabs(beta_[i]) <= near) {
-      place_[i] = Place::kink;
+      put(i, Place::kink);
       beta_[i] = 0.0;
     } else {
-      place_[i] = has_kink && beta_[i] < 0.0 ? Place::free_below : Place::free;
+      put(i, has_kink && beta_[i] < 0.0 ? Place::free_below : Place::free);
     }
   }
 }
@@ -289,6 +292,12 @@ void ParametricRun::perturb() {
 }
 
 double ParametricRun::worst_violation() const {
+  if (is_plain()) {
+    const double th = problem_.has_equality ? theta_[0] : 0.0;
+    double worst = largest_of(n_, [&](Index i) { return side_[i] * (th - F_[i]); });
+    for (Index i : free_) worst = std::max(worst, std::fabs(F_[i] - th));
+    return worst;
+  }
   double worst = 0.0;
   for (Index i = 0; i < n_; ++i) {
     if (fixed_[i]) continue;
@@ -318,17 +327,12 @@ void ParametricRun::record(bool is_new) {
   b.theta[1] = theta_[1];
   b.kkt = worst_violation();
   b.n_free = static_cast<Index>(free_.size());
-  b.n_null = 0;
-  double value = 0.0;
-  for (Index i = 0; i < n_; ++i) {
-    if (beta_[i] == 0.0) {
-      b.n_null += is_free(place_[i]) ? 0 : 1;
-      continue;
-    }
-    value += 0.5 * beta_[i] * (F_[i] + linear_[i]) + kink_at(i) * std::fabs(beta_[i]);
-  }
+  b.n_null = std::count(beta_.begin(), beta_.end(), 0.0);
+  for (Index i : free_) b.n_null -= beta_[i] == 0.0 ? 1 : 0;
   b.n_bound = n_ - b.n_free - b.n_null;
-  b.objective = value;
+  b.objective =
+      sum_of(n_, [&](Index i) { return 0.5 * beta_[i] * (F_[i] + linear_[i]); }) +
+      (has_kink() ? sum_of(n_, [&](Index i) { return kink_[i] * std::fabs(beta_[i]); }) : 0.0);
   b.errors[0] = n_wrong_[0];
   b.errors[1] = n_wrong_[1];
   b.end_of_events = static_cast<Index>(events_.size());
@@ -411,7 +415,7 @@ PathStatus ParametricRun::close_boxes(const Index* items, Index count, const dou
         break;
       }
     fixed_[p] = 1;
-    place_[p] = beta_[p] > 0.0 ? Place::upper : Place::lower;
+    put(p, beta_[p] > 0.0 ? Place::upper : Place::lower);
     lower_[p] = upper_[p] = beta_[p];
     if (beta_[p] == 0.0) continue;
     moves = true;

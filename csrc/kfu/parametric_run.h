@@ -108,11 +108,15 @@ class ParametricRun {
   Index corrections() const { return corrections_; }
   Index restarts() const { return restarts_; }
   double drift() const { return drift_; }  ///< largest error of the gradient a correction found
+  /// How often the factor of the free block was computed afresh because a residual was too large.
+  Index refactorings() const { return refactorings_; }
+  /// Largest residual of a direction, relative to the terms of its sums, that was gone on with.
+  double residual() const { return residual_; }
   double theta_low(int g) const;
   double theta_high(int g) const;
 
  private:
-  friend class ParametricTableau;   // reads the solution
+  friend class ParametricTableau;  // reads the solution
   friend class ParametricClosing;
 
   enum class Action { none, enter_up, enter_down, leave_high, leave_low };
@@ -129,6 +133,12 @@ class ParametricRun {
     Action action;
   };
 
+  struct Residual {
+    double worst = 0.0;
+    double scale = 0.0;  ///< of what the free variables have to follow
+    double terms = 0.0;  ///< of the sums that it is the rest of
+  };
+
   // Start and correction.
   void find_places();
   void recompute();
@@ -140,6 +150,13 @@ class ParametricRun {
   // One stretch.
   PathStatus stretch(double limit, double* length);
   PathStatus direction();
+  void multipliers(const double* right, double* mu) const;
+  void solve_direction();
+  void add_free_rows(const std::vector<double>& v);
+  void find_gradient_rate();
+  Residual residual_of_direction();
+  void refine_direction();
+  bool refactor();
   PathStatus direction_from_here();
   PathStatus enter_into_empty_group();
   Event next_event(double limit);
@@ -161,6 +178,7 @@ class ParametricRun {
   Index blocking(Index i, int sign, const std::vector<double>& v, double* length);
   void insert_free(Index i, double pivot);
   void set_place(Index i, Place place);
+  void put(Index i, Place place);
 
   // Rates of what moves now.
   void use_path_rates(int direction);
@@ -174,6 +192,8 @@ class ParametricRun {
   double end_low(Index i) const;
   bool has_kink() const { return !kink_.empty(); }
   double kink_at(Index i) const { return kink_.empty() ? 0.0 : kink_[i]; }
+  /// No kink and no second group: the slack of a bounded variable is side·(F − θ).
+  bool is_plain() const { return kink_.empty() && problem_.group.empty(); }
   double rate(const std::vector<double>& rates, Index i) const {
     return rates.empty() ? 0.0 : rates[i];
   }
@@ -201,7 +221,8 @@ class ParametricRun {
   std::vector<double> beta_;
   std::vector<double> F_;  // of the variables, then outputs of the watched points
   std::vector<Place> place_;
-  std::vector<char> fixed_;  // lower = upper: never free
+  std::vector<char> fixed_;   // lower = upper: never free
+  std::vector<double> side_;  // 1 at the lower bound, −1 at the upper, 0 elsewhere and of the fixed
   double theta_[kMostGroups] = {0.0, 0.0};
   std::vector<double> linear_, lower_, upper_, kink_;  // now
 
@@ -224,9 +245,9 @@ class ParametricRun {
   std::vector<Index> entered_here_, barred_;  // since t last moved
   double largest_value_ = 0.0;                // of the diagonal
   double slack_tolerance_ = 0.0, beta_tolerance_ = 0.0, output_scale_ = 1.0;
-  Index zero_steps_ = 0, steps_ = 0, corrections_ = 0, restarts_ = 0;
+  Index zero_steps_ = 0, steps_ = 0, corrections_ = 0, restarts_ = 0, refactorings_ = 0;
   Index until_correction_ = 0, correction_interval_ = 64;
-  double drift_ = 0.0, corrected_at_ = 0.0;
+  double drift_ = 0.0, residual_ = 0.0, corrected_at_ = 0.0;
 
   std::vector<Place> first_places_;
   std::vector<Breakpoint> breakpoints_;

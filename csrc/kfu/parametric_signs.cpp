@@ -108,31 +108,35 @@ void ParametricRun::count_signs(double before_t, double length) {
 
 void ParametricRun::count_signs_of_piece(double before_t, double length, double from, double to,
                                          double threshold, double threshold_rate) {
-  const bool has[2] = {!settings_.labels.empty(), !settings_.watched_labels.empty()};
+  const std::vector<signed char>* labels[2] = {&settings_.labels, &settings_.watched_labels};
   const bool is_first = wrong_.empty();
   if (is_first) {
     wrong_.assign(static_cast<std::size_t>(length_), 0);
-    for (int set = 0; set < 2; ++set) n_wrong_[set] = has[set] ? 0 : -1;
+    for (int set = 0; set < 2; ++set) n_wrong_[set] = labels[set]->empty() ? -1 : 0;
   }
-  for (Index k = 0; k < length_; ++k) {
-    const int set = k < n_ ? 0 : 1;
-    if (!has[set]) continue;
-    const int label = set == 0 ? settings_.labels[k] : settings_.watched_labels[k - n_];
-    if (label == 0) continue;
-    const double output_rate =
-        is_first ? 0.0 : F_rate_[k] - (set == 0 ? rate(linear_rate_, k) : 0.0);
-    const double q = output(k) - to * output_rate - threshold;
-    const signed char is_wrong = (q > 0.0 ? 1 : -1) != label;  // as prediction has it
-    if (is_wrong == wrong_[k]) continue;
-    const int change = is_wrong - wrong_[k];
-    wrong_[k] = is_wrong;
-    n_wrong_[set] += change;
-    if (is_first) continue;
-    const double r = output_rate - threshold_rate;
-    const double way = r != 0.0 ? std::max(q / r, 0.0) : 0.0;
-    const double back = way < from - to ? to + way : from;
-    const double at = back == length ? before_t : t_ - t_direction_ * back;
-    sign_changes_.push_back({at, set == 0 ? k : k - n_, set, change});
+  const auto rate_of_output = [&](Index k) {
+    if (is_first) return 0.0;
+    return F_rate_[k] - (k < n_ ? rate(linear_rate_, k) : 0.0);
+  };
+  for (int set = 0; set < 2; ++set) {
+    const Index first = set == 0 ? 0 : n_, count = static_cast<Index>(labels[set]->size());
+    const signed char* label = labels[set]->data();
+    for (Index row = 0; row < count; ++row) {
+      const Index k = first + row;
+      double q = (set == 0 ? F_[k] - linear_[k] : F_[k]) - threshold;
+      if (to > 0.0) q -= to * rate_of_output(k);
+      const signed char is_wrong = (q > 0.0) != (label[row] > 0);  // as prediction has it
+      if (is_wrong == wrong_[k] || label[row] == 0) continue;
+      const int change = is_wrong - wrong_[k];
+      wrong_[k] = is_wrong;
+      n_wrong_[set] += change;
+      if (is_first) continue;
+      const double r = rate_of_output(k) - threshold_rate;
+      const double way = r != 0.0 ? std::max(q / r, 0.0) : 0.0;
+      const double back = way < from - to ? to + way : from;
+      const double at = back == length ? before_t : t_ - t_direction_ * back;
+      sign_changes_.push_back({at, row, set, change});
+    }
   }
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kfu/vector_scans.h"
+
 namespace kfu {
 
 namespace {
@@ -37,7 +39,8 @@ ParametricTableau::ParametricTableau(const ParametricRun& run, double bytes)
   set_weights();
   projected_.resize(n_bounded() * m_);
   totals_.resize(groups_ * length());
-  const double fitting = bytes / (8.0 * static_cast<double>(length()));
+  const double left = bytes - 8.0 * static_cast<double>(projected_.size());
+  const double fitting = std::max(0.0, left) / (8.0 * static_cast<double>(length()));
   most_columns_ = fitting < static_cast<double>(n_) ? static_cast<Index>(fitting) : n_;
 }
 
@@ -99,10 +102,9 @@ void ParametricTableau::set_weights() {
 }
 
 double ParametricTableau::mismatch(const double* following, const double* given) const {
-  double sums[4] = {constant_, 0.0, 0.0, 0.0};
-  for (Index q = 0; q < length(); ++q)
-    sums[q % 4] += weight_of_following_[q] * following[q] + weight_of_given_[q] * given[q];
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  return constant_ + sum_of(length(), [&](Index q) {
+           return weight_of_following_[q] * following[q] + weight_of_given_[q] * given[q];
+         });
 }
 
 void ParametricTableau::ends_of_x(Index i, Place place, double* low, double* high) const {
@@ -161,9 +163,7 @@ void ParametricTableau::begin_column(Index position, double* column) const {
   }
   for (int g = 0; g < groups_; ++g) {
     const double* a = factor_.border(g);
-    double sum = 0.0;
-    for (Index k = 0; k < m_; ++k) sum += a[k] * column[k];
-    right[g] = need[g] - sum;
+    right[g] = need[g] - sum_of(m_, [&](Index k) { return a[k] * column[k]; });
   }
   multipliers(right, mu);
   for (int g = 0; g < groups_; ++g) {

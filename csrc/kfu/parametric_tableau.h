@@ -11,10 +11,10 @@
 //   K_AA b − E θ' = 0,      Eᵀb = e_g         the total of a group grows by one
 //   x'_i = K_iA b − θ'_g(i)  (+ K_ij where j is bounded)
 //
-// With the factor LLᵀ of K_AA + cEEᵀ (free_factor.h) and R = K_·A L⁻ᵀ, of the bounded rows, b = L⁻ᵀy
-// and K_·A b = Ry: many columns are one product of matrices. A row that is left out meets a few
-// changes of state D on its way; its direction between them is a combination of the columns of D
-// and its own (parametric_closing.h), which costs |D|·n where a factor of its own would cost
+// With the factor LLᵀ of K_AA + cEEᵀ (free_factor.h) and R = K_·A L⁻ᵀ, of the bounded rows, b =
+// L⁻ᵀy and K_·A b = Ry: many columns are one product of matrices. A row that is left out meets a
+// few changes of state D on its way; its direction between them is a combination of the columns of
+// D and its own (parametric_closing.h), which costs |D|·n where a factor of its own would cost
 // |A|·n + |A|².
 //
 // Columns are made in panels, or one by one when first asked for, and kept within a budget; beyond
@@ -35,7 +35,8 @@ namespace kfu {
 
 class ParametricTableau {
  public:
-  /// `run` is exact, and stays as it is while this exists. Columns are kept in so many bytes.
+  /// `run` is exact, and stays as it is while this exists. R, which is always kept, and columns
+  /// take so many bytes together.
   ParametricTableau(const ParametricRun& run, double bytes);
 
   /// Whether θ of every group is determined by free variables; otherwise there is no T.
@@ -109,7 +110,7 @@ class ParametricTableau {
   mutable std::mutex lock_;
   mutable std::vector<Buffer<double>> kept_;
   mutable std::unique_ptr<std::atomic<const double*>[]> columns_;
-  Index most_columns_ = 0;     // that the budget holds
+  Index most_columns_ = 0;  // that the budget holds
   mutable Index n_kept_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "kfu/free_factor.h"
 #include "kfu/kernel_rows.h"
+#include "kfu/parametric_closing.h"
 #include "kfu/parametric_run.h"
 
 namespace {
@@ -37,11 +38,66 @@ void rot(int* n, double* x, int*, double* y, int*, double* c, double* s) {
   }
 }
 
+// B ← B L⁻ᵀ from the right, L⁻ᵀ B from the left.
+void trsm(char* side, char* uplo, char* trans, char* diag, int* m, int* n, double*, double* a,
+          int* lda, double* b, int* ldb) {
+  int one = 1;
+  if (*side == 'L') {
+    for (int c = 0; c < *n; ++c) trsv(uplo, trans, diag, m, a, lda, b + c * *ldb, &one);
+    return;
+  }
+  char no = 'N';
+  std::vector<double> row(static_cast<std::size_t>(*n));
+  for (int r = 0; r < *m; ++r) {
+    for (int c = 0; c < *n; ++c) row[c] = b[c * *ldb + r];
+    trsv(uplo, &no, diag, n, a, lda, row.data(), &one);
+    for (int c = 0; c < *n; ++c) b[c * *ldb + r] = row[c];
+  }
+}
+
+// C += A B.
+void gemm(char*, char*, int* m, int* n, int* k, double*, double* a, int* lda, double* b, int* ldb,
+          double*, double* c, int* ldc) {
+  for (int j = 0; j < *n; ++j)
+    for (int l = 0; l < *k; ++l)
+      for (int i = 0; i < *m; ++i) c[j * *ldc + i] += a[l * *lda + i] * b[j * *ldb + l];
+}
+
+void gemv(char* trans, int* m, int* n, double* alpha, double* a, int* lda, double* x, int*,
+          double* beta, double* y, int*) {
+  int one = 1;
+  gemm(trans, trans, m, &one, n, alpha, a, lda, x, n, beta, y, m);
+}
+
+void potrf(char*, int* n, double* a, int* lda, int* info) {
+  *info = 0;
+  for (int k = 0; k < *n; ++k) {
+    for (int i = k; i < *n; ++i)
+      for (int l = 0; l < k; ++l) a[k * *lda + i] -= a[l * *lda + i] * a[l * *lda + k];
+    if (!(a[k * *lda + k] > 0.0)) {
+      *info = k + 1;
+      return;
+    }
+    const double root = std::sqrt(a[k * *lda + k]);
+    for (int i = k; i < *n; ++i) a[k * *lda + i] /= root;
+  }
+}
+
 Lapack plain() {
   Lapack lapack;
   lapack.dtrsv = trsv;
   lapack.drot = rot;
+  lapack.dtrsm = trsm;
+  lapack.dgemv = gemv;
+  lapack.dgemm = gemm;
+  lapack.dpotrf = potrf;
   return lapack;
+}
+
+// Rotations that spoil what they turn in the tenth digit.
+void inexact_rot(int* n, double* x, int* incx, double* y, int* incy, double* c, double* s) {
+  rot(n, x, incx, y, incy, c, s);
+  for (int k = 0; k < *n; ++k) x[k] *= 1.0 + 1e-10 * std::sin(1.0 + k);
 }
 
 double entry(Index i, Index j) { return std::exp(-0.1 * (i - j) * (i - j)) + (i == j ? 0.5 : 0.0); }
@@ -84,18 +140,67 @@ void factor_follows_insertions_and_removals() {
   for (std::size_t k = 0; k < v.size(); ++k) CHECK_NEAR(v[k], k == 5 ? 1.0 : 0.0, 1e-9);
 }
 
+void a_rebuilt_factor_is_exact_again() {
+  Lapack spoiling = plain();
+  spoiling.drot = inexact_rot;
+  FreeFactor factor(spoiling, 1);
+  std::vector<Index> inside;
+  for (Index i = 0; i < 60; ++i) {
+    std::vector<double> column;
+    for (Index k : inside) column.push_back(entry(i, k));
+    factor.insert(factor.try_insert(column.data(), entry(i, i)), std::sin(1.0 + i), i % 2 - 1);
+    inside.push_back(i);
+  }
+  for (Index k : {0, 10, 20}) {
+    factor.remove(k);
+    inside.erase(inside.begin() + k);
+  }
+  CHECK(factor.changes() == 63);
+  const auto residual = [&] {
+    std::vector<double> x(inside.size());
+    const double mu[] = {0.75};
+    factor.solve(mu, x.data());
+    double worst = 0.0;
+    for (std::size_t r = 0; r < inside.size(); ++r) {
+      double sum = -std::sin(1.0 + inside[r]) - (inside[r] % 2 == 1 ? 0.75 : 0.0);
+      for (std::size_t k = 0; k < inside.size(); ++k) sum += entry(inside[r], inside[k]) * x[k];
+      worst = std::max(worst, std::fabs(sum));
+    }
+    return worst;
+  };
+  CHECK(residual() > 1e-12);
+  const Index n = factor.size();
+  Buffer<double> M(n * n);
+  std::vector<double> right;
+  std::vector<int> groups;
+  for (Index i : inside) {
+    right.push_back(std::sin(1.0 + i));
+    groups.push_back(static_cast<int>(i % 2) - 1);
+  }
+  for (Index k = 0; k < n; ++k)
+    for (Index r = 0; r < n; ++r) M[k * n + r] = entry(inside[r], inside[k]);
+  CHECK(factor.rebuild(M, right.data(), groups.data()));
+  CHECK(factor.changes() == 0);
+  CHECK(residual() < 1e-14);
+  for (Index k = 0; k < n * n; ++k) M[k] = -1.0;  // no factor: what is there stays
+  CHECK(!factor.rebuild(M, right.data(), groups.data()));
+  CHECK(residual() < 1e-14);
+}
+
 // Points on a small grid, so that many are equal.
 struct Problem {
   std::vector<double> X, y;
   std::shared_ptr<KernelStore> store;
   Index n, d = 2;
 
-  explicit Problem(Index rows) : n(rows) {
+  explicit Problem(Index rows, bool is_grid = true) : n(rows) {
     for (Index i = 0; i < n; ++i) {
       y.push_back(i % 2 == 0 ? 1.0 : -1.0);
-      X.push_back(std::round(2.0 * std::sin(3.7 * i) + 0.7 * y[i]));
-      X.push_back(std::round(2.0 * std::cos(1.3 * i * i)));
+      X.push_back(2.0 * std::sin(3.7 * i) + 0.7 * y[i]);
+      X.push_back(2.0 * std::cos(1.3 * i * i));
     }
+    if (is_grid)
+      for (double& x : X) x = std::round(x);
     DataView view;
     view.n = n, view.d = d, view.ld = d, view.values = X.data();
     Kernel kernel;
@@ -188,10 +293,79 @@ void closing_a_box_leaves_the_others_optimal() {
   }
 }
 
+// Where the factor is spoilt by every removal, the residuals of directions show it, and it is
+// computed afresh; the path is as exact as ever.
+void a_spoilt_factor_is_computed_afresh() {
+  const Problem problem(60, false);
+  ParametricSettings settings;
+  Lapack spoiling = plain();
+  spoiling.drot = inexact_rot;
+  ParametricRun run(problem.rows(1e9), problem.path(), problem.y, 60.0, settings, spoiling);
+  for (double stop : {5.0, 0.3, 0.01}) {
+    CHECK(run.advance(stop, 1000) == PathStatus::done);
+    CHECK(problem.violation(run.beta(), run.theta(0), stop) <= 1e-11);
+  }
+  CHECK(run.refactorings() > 5);
+  CHECK(run.residual() < 1e-13);
+  for (const Breakpoint& b : run.breakpoints()) CHECK(b.kkt <= 1e-11);
+  ParametricRun sound(problem.rows(1e9), problem.path(), problem.y, 60.0, settings, plain());
+  CHECK(sound.advance(0.01, 1000) == PathStatus::done);
+  CHECK(sound.refactorings() == 0);
+  CHECK(sound.residual() < 1e-14);
+}
+
+// Closing boxes by the tableau against closing them by a run of their own.
+void the_tableau_finds_what_a_run_finds(bool is_grid, bool has_equality, double bytes) {
+  const Problem problem(50, is_grid);
+  ParametricSettings settings;
+  settings.records = false;
+  ParametricProblem path = problem.path();
+  path.has_equality = has_equality;
+  ParametricRun run(problem.rows(1e9), path, problem.y, 50.0, settings, plain());
+  CHECK(run.advance(0.5, 1000) == PathStatus::done);
+  ParametricTableau tableau(run, bytes);
+  CHECK(tableau.is_there());
+  tableau.project(0, 7);
+  tableau.project(7, tableau.n_bounded());
+  tableau.make_totals();
+  std::vector<Index> all(static_cast<std::size_t>(problem.n));
+  std::iota(all.begin(), all.end(), Index{0});
+  tableau.make_columns(all.data(), 0, 20);
+  CHECK(std::fabs(tableau.mismatch(tableau.following().data(), tableau.given().data())) < 1e-12);
+  ParametricClosing closing(tableau);
+  Index n_found = 0, n_steps = 0;
+  for (Index p : all) {
+    if (!closing.close(&p, 1, nullptr)) continue;
+    ++n_found;
+    n_steps += closing.steps();
+    ParametricRun without(run);
+    CHECK(without.close_boxes(&p, 1, nullptr) == PathStatus::running);
+    CHECK_NEAR(closing.output(), without.output(p), 1e-11);
+    CHECK_NEAR(closing.theta(0), without.theta(0), 1e-11);
+  }
+  CHECK(n_found >= (is_grid ? 10 : problem.n));
+  CHECK(n_steps > n_found);
+}
+
+void no_tableau_without_free_variables() {
+  const Problem problem(30);
+  ParametricSettings settings;
+  ParametricRun run(problem.rows(1e9), problem.path(), problem.y, 1e4, settings, plain());
+  CHECK(run.n_free() == 0);
+  CHECK(!ParametricTableau(run, 1e9).is_there());
+}
+
 }  // namespace
 
 int main() {
   factor_follows_insertions_and_removals();
+  a_rebuilt_factor_is_exact_again();
+  a_spoilt_factor_is_computed_afresh();
+  for (bool is_grid : {false, true})
+    for (bool has_equality : {false, true})
+      for (double bytes : {1e9, 0.0})
+        the_tableau_finds_what_a_run_finds(is_grid, has_equality, bytes);
+  no_tableau_without_free_variables();
   path_keeps_the_conditions(1e9);
   path_keeps_the_conditions(1000.0);  // rows come and go
   closing_a_box_leaves_the_others_optimal();
