@@ -2,13 +2,17 @@
 
 A row that is no support vector of a binary machine does not shape it: its output when left out is
 its output (kfu.validation.left_out says where that does not hold). For the others the box of the
-row closes, from its coefficient to zero, and the solution follows it along its exact path
-(csrc/kfu/parametric_run.h), at the price of the few changes of state it meets on the way
-(Cauwenberghs and Poggio, Incremental and decremental support vector machine learning, NIPS 2000).
-All ways start from one solution, which is made exact first, share the rows of K and run side by
-side. Outputs are exact up to rounding, whatever the tolerance of the training was.
+row closes, from its coefficient to zero, and the solution follows it along its exact path, at the
+price of the few changes of state it meets on the way (Cauwenberghs and Poggio, Incremental and
+decremental support vector machine learning, NIPS 2000). All ways start from one solution, which is
+made exact first, and share the rows of K and one table of how the solution answers to each variable
+(csrc/kfu/parametric_tableau.h): between two changes of state a row combines as many columns of it
+as it has met changes (csrc/kfu/parametric_closing.h). Outputs are exact up to rounding, whatever
+the tolerance of the training was.
 
-Where a way is not found (which no data are known for) the dual is solved again.
+Rows whose way is degenerate take a path of their own from a copy of the solution
+(csrc/kfu/parametric_run.h). Where that is not found either (which no data are known for) the dual
+is solved again.
 """
 
 from __future__ import annotations

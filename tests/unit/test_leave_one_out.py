@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import kfu._path
 import numpy as np
 import pytest
 
@@ -88,18 +89,61 @@ def test_the_machines_of_a_code(code):
 
 
 def test_threads_and_a_small_cache_do_not_matter():
-    X, y = data("svc", "general", 80)
+    X, y = data("svc", "general", 200)
     kernel = KernelSpec.make("rbf", gamma=0.7)
-    outputs = []
-    for settings in (
-        SolverSettings(threads=1),
-        SolverSettings(threads=2),
-        SolverSettings(threads=2, cache_mib=0.02),
-    ):
+    first = prepare(X, y, kernel=kernel, cost=5.0, settings=SolverSettings(threads=1))
+    model = first.machine.train(first)
+    wanted = leave_one_out_outputs(first, model)
+    for threads in (2, 3):
+        task = prepare(X, y, kernel=kernel, cost=5.0, settings=SolverSettings(threads=threads))
+        np.testing.assert_array_equal(leave_one_out_outputs(task, model), wanted)
+    # Rows of K and columns of the tableau in part, and none of them.
+    for mib in (0.5, 0.02):
+        settings = SolverSettings(threads=2, cache_mib=mib)
         task = prepare(X, y, kernel=kernel, cost=5.0, settings=settings)
-        outputs.append(leave_one_out_outputs(task, task.machine.train(task)))
-    np.testing.assert_allclose(outputs[1], outputs[0], atol=1e-9)
-    np.testing.assert_allclose(outputs[2], outputs[0], atol=1e-9)
+        np.testing.assert_allclose(leave_one_out_outputs(task, model), wanted, atol=1e-9)
+
+
+@pytest.fixture
+def ways(monkeypatch) -> list[int]:
+    """The number of stretches of each row that is left out by the tableau, -1 of a path of its
+    own."""
+    seen: list[int] = []
+    real = kfu._path.Tableau
+
+    class Seen:
+        def __init__(self, *arguments):
+            self.real = real(*arguments)
+
+        def __getattr__(self, name):
+            return getattr(self.real, name)
+
+        def outputs_without(self, items, changes, outputs, thetas, steps):
+            self.real.outputs_without(items, changes, outputs, thetas, steps)
+            seen.extend(steps.tolist())
+
+    monkeypatch.setattr(kfu._path, "Tableau", Seen)
+    return seen
+
+
+@pytest.mark.parametrize(("machine", "options"), ALL)
+def test_rows_in_general_position_are_left_out_by_the_tableau(machine, options, ways):
+    X, y = data(machine, "general", 60)
+    task = prepare(
+        X, y, machine=machine, kernel=KernelSpec.make("rbf", gamma=0.7), settings=LOOSE, **options
+    )
+    leave_one_out_outputs(task, task.machine.train(task))
+    assert sum(way < 0 for way in ways) <= 0.05 * len(ways)
+    assert max(ways) > 2
+
+
+def test_what_the_tableau_does_not_decide_takes_a_path_of_its_own(ways):
+    X, y = data("svc", "grid", 60)  # a fourth free row of the plane depends on three
+    arguments = {"kernel": KernelSpec.make("linear"), "cost": 1.0}
+    task = prepare(X, y, settings=LOOSE, **arguments)
+    found = leave_one_out_outputs(task, task.machine.train(task))
+    assert ways.count(-1) > 0
+    np.testing.assert_allclose(found, by_training(X, y, None, **arguments), atol=1e-6)
 
 
 def test_the_only_row_of_a_class_is_given_to_the_other():
