@@ -4,7 +4,7 @@
 // its residual r = θ̇ ∓ kink˙ − F˙ over the free variables, F˙ being summed from rows of K, not from
 // the factor. A solve by a factor that is as good as a fresh one leaves a residual of a few ε times
 // the terms of its sums, T = max K·Σ|β̇| + |K_AB β̇_B| + |θ̇| + |linear˙|, however ill-conditioned the
-// block is (5e-16 T at most was seen on paths of thousands of steps). So
+// block is (9e-16 T at most was seen on paths of 9,000 steps). So
 //
 //   |r| > kDeteriorated·T   is the fault of the factor: it is computed afresh from rows of K;
 //   |r| > kRefine·|θ̇|       of a good factor comes from cancellation in an ill-conditioned block,

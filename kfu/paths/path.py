@@ -287,7 +287,8 @@ class RegularisationPath:
             column = columns[name]
             if np.isfinite(column).all():
                 found[f"{name}_least"] = float(column.min())
-        return found
+        counters = self.track.counters  # of a path that was followed, not read from a file
+        return found | {name: counters[name] for name in COUNTERS if name in counters}
 
     # ---- files -----------------------------------------------------------------------------
 
@@ -331,6 +332,10 @@ class RegularisationPath:
         """Write the path file: JSON lines, or CSV when the name ends so."""
         write_path_file(os.fspath(path), self.header(), self.records())
 
+
+# What reports tell of how a path was followed: gradients computed afresh, slacks of ties spread,
+# factors computed afresh, and the largest relative residual of a direction.
+COUNTERS = ("corrections", "restarts", "refactorings", "residual")
 
 # The settings of a task that the rebuilt problem needs, and who reads the file.
 HEADER_SETTINGS = frozenset({"bias", "class_weight", "cost", "epsilon", "nu", "lambda", "ridge"})

@@ -68,6 +68,16 @@ def test_breakpoints_are_the_oracles(share: float, weighted: bool) -> None:
         np.testing.assert_allclose(found, expected.decision(gram(X), y, lam), atol=1e-7)
 
 
+def test_reports_tell_how_good_the_directions_were() -> None:
+    X, y = two_classes(seed=3)
+    path = svm_path(X, y, gamma=GAMMA, low=1e-3)
+    report = path.summary()
+    assert report["corrections"] > 1
+    assert report["refactorings"] == report["restarts"] == 0
+    assert 0.0 < report["residual"] < 1e-14
+    assert report["residual"] == path.track.counters["residual"]
+
+
 # ---- against training -----------------------------------------------------------------------
 
 CASES = {
