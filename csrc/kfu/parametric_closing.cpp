@@ -14,6 +14,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kFlat = 1e-11;   // rates below this, relative to the largest, are zero
 constexpr double kNoise = 2e-15;  // of Σ|K β̇|: rates below this may be rounding
 constexpr double kPivot = 1e-8;   // pivots below this, relative to the diagonal, are not decided
+constexpr double kBeyond = 1e4;   // times a tolerance (1e-13, relatively): not rounding any more
 constexpr Index kMostChanged = 128;
 constexpr Index kMostSteps = 1000;
 constexpr Index kMostZeroSteps = 32;
@@ -242,6 +243,29 @@ bool ParametricClosing::has_free_inside() const {
   return true;
 }
 
+// Whether all ends are kept, the totals are right, and v and u belong together: with the places of
+// either that is the optimum.
+bool ParametricClosing::is_optimal(const double* total_change) const {
+  const ParametricRun& run = tableau_.run();
+  const Index m = tableau_.n_free(), n = tableau_.size();
+  const auto beyond = [&](Index q) {
+    return std::max(low_[q] - following_[q], following_[q] - high_[q]);
+  };
+  if (largest_of(m, beyond) > kBeyond * run.beta_tolerance_) return false;
+  if (largest_of(n - m, [&](Index k) { return beyond(m + k); }) > kBeyond * run.slack_tolerance_)
+    return false;
+  for (int g = 0; g < tableau_.groups(); ++g) {
+    const double change = total_change == nullptr ? 0.0 : total_change[g];
+    const double sum = sum_of(n, [&](Index q) {
+      const double beta = (q < m ? following_ : given_)[q];
+      return tableau_.groups() == 1 || tableau_.group(q) == g ? beta : 0.0;
+    });
+    const double total = run.problem_.total[g] + run.t_ * run.problem_.total_rate[g] + change;
+    if (std::fabs(sum - total) > kBeyond * run.beta_tolerance_) return false;
+  }
+  return std::fabs(tableau_.mismatch(following_.data(), given_.data())) <= tableau_.tolerance();
+}
+
 bool ParametricClosing::close(const Index* items, Index count, const double* total_change) {
   start(items, count, total_change);
   if (!is_regular_) return false;
@@ -256,8 +280,7 @@ bool ParametricClosing::close(const Index* items, Index count, const double* tot
     if (event.place >= 0 && !apply(event)) return false;
   }
   for (Index q : closed_) (q < tableau_.n_free() ? following_ : given_)[q] = 0.0;
-  return has_free_inside() &&
-         std::fabs(tableau_.mismatch(following_.data(), given_.data())) <= tableau_.tolerance();
+  return has_free_inside() && is_optimal(total_change);
 }
 
 double ParametricClosing::output() const {

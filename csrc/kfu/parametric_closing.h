@@ -12,8 +12,8 @@
 // variable under the present places), and one that is not clearly so tells that a variable depends
 // on those that are free or that a group has lost its last free variable.
 //
-// Those rare cases, ways of very many changes and results that do not fit together
-// (ParametricTableau::mismatch) are not decided here: close() says so, and
+// Those rare cases, ways of very many changes and results that are not seen to be optimal (ends,
+// totals, ParametricTableau::mismatch) are not decided here: close() says so, and
 // ParametricRun::close_boxes, which knows degeneracy, takes the same way by itself.
 #pragma once
 
@@ -60,6 +60,7 @@ class ParametricClosing {
   void move(double length);
   bool apply(const Event& event);
   bool has_free_inside() const;
+  bool is_optimal(const double* total_change) const;
   double least_pivot(Index position, bool is_joining) const;
 
   const ParametricTableau& tableau_;
