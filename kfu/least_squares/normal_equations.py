@@ -6,8 +6,10 @@ minimises Σ w_i (f(x_i) − y_i)² + ridge ‖f‖² over f = Σ c_j K(z_j, ·)
 solved as (B + ridge I) u = G in the features of the centres (kfu.least_squares.whitening), where
 its smallest eigenvalue is the ridge, whatever K_mm is. Memory: m² and a block. Two ways to add up:
 
-plain      A = Σ w k kᵀ by products in float64, whitened at the end: B = L⁻¹AL⁻ᵀ. Half the
-           arithmetic. Rounding of A comes back multiplied by the condition of K_mm.
+plain      A = Σ w k kᵀ by products in float64. Half the arithmetic. Rounding of A comes back
+           multiplied by the condition of K_mm. For leave-one-out outputs and for many ridges A is
+           whitened at the end, B = L⁻¹AL⁻ᵀ; for one ridge, and a K_mm that is well conditioned,
+           the equations are solved as they stand (kfu.least_squares.plain_system).
 whitened   φ = L⁻¹k block by block, B = Σ w φφᵀ: rounding is multiplied by the square root of that
            condition only. In float32 the products run in slices of 2048 rows whose sums are added
            in float64, at two to three times the speed: no more time than the plain form takes.
@@ -27,7 +29,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
-from scipy.linalg import blas
+from scipy.linalg import blas, lapack
 
 from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
@@ -38,8 +40,9 @@ from kfu.least_squares.low_rank_fit import (
     checked_weight,
 )
 from kfu.least_squares.memory import require_memory
+from kfu.least_squares.plain_system import PlainSolution, solve_plain
 from kfu.least_squares.ridge_system import LeftOut, RidgeSystem, Sums
-from kfu.least_squares.whitening import Whitening
+from kfu.least_squares.whitening import STRIP, Whitening
 from kfu.solvers.blas_threads import blas_threads
 
 FORMS = ("auto", "plain", "whitened")
@@ -198,22 +201,65 @@ class NormalEquations:
         """
         ridges = checked_ridges(ridge)
         begin = time.perf_counter()
-        system = self.system(ridges, bias=bias)
+        plain = self._plain(ridges, bias=bias)
+        if plain is None:
+            self.system(ridges, bias=bias)
         self.seconds["solve"] = self.seconds.get("solve", 0.0) + time.perf_counter() - begin
-        fits = [self._fit(system, k) for k in range(len(ridges))]
+        if plain is not None:
+            fits = [self._plain_fit(plain, ridges[0], bias=bias)]
+        else:
+            system = self.system(ridges, bias=bias)  # kept from above
+            fits = [self._whitened_fit(system, k) for k in range(len(ridges))]
         return fits[0] if np.isscalar(ridge) else fits
 
-    def _fit(self, system: RidgeSystem, k: int) -> LowRankFit:
-        u, offset, ridge = system.u[k], system.offset(k), system.ridges[k]
-        norm = np.square(u).sum(axis=0)
-        # From (B + ridge I)u = G about the means: Σ w (f − y)² = yᵀWy − uᵀG − ridge ‖u‖².
-        squares = self.squares - (self.q**2 / self.total if system.bias else 0.0)
-        residual = np.maximum(squares - (u * system.G).sum(axis=0) - ridge * norm, 0.0)
+    def _plain(self, ridges: list[float], *, bias: bool) -> PlainSolution | None:
+        """The equations solved as they stand, where that is cheaper and safe."""
+        self._check_rows()
+        is_worthwhile = len(ridges) == 1 and (tuple(ridges), bias) not in self._systems
+        if not (is_worthwhile and self.form == "plain" and self._is_well_conditioned):
+            return None
+        sums = Sums(self.B, self.G, self.s, self.q, self.total)
+        found = solve_plain(sums, self.whitening, ridges[0], bias=bias, threads=self.threads)
+        return found if found is not None and np.isfinite(found.coef).all() else None
+
+    @property
+    def _is_well_conditioned(self) -> bool:
+        return self.whitening.reciprocal_condition >= PLAIN_CONDITION
+
+    def _plain_fit(self, found: PlainSolution, ridge: float, *, bias: bool) -> LowRankFit:
         info = {
+            **self._figures(ridge, found.norm, found.product, bias=bias),
+            "solved_by": "cholesky",
+            "equations_residual": found.residual,
+            "reciprocal_condition": found.reciprocal_condition,
+            "clipped_eigenvalues": 0,
+        }
+        coef = self.whitening.spread(found.coef)
+        return LowRankFit(None, coef, found.offset, ridge, info, self.whitening.kernel)
+
+    def _whitened_fit(self, system: RidgeSystem, k: int) -> LowRankFit:
+        u, ridge = system.u[k], system.ridges[k]
+        norm, product = np.square(u).sum(axis=0), (u * system.G).sum(axis=0)
+        info = {
+            **self._figures(ridge, norm, product, bias=system.bias),
+            "solved_by": system.method,
+            "reciprocal_condition": system.reciprocal_condition(k),
+            "clipped_eigenvalues": system.clipped,
+        }
+        coef = self.whitening.coefficients(u)
+        return LowRankFit(None, coef, system.offset(k), ridge, info, self.whitening.kernel)
+
+    def _figures(
+        self, ridge: float, norm: np.ndarray, product: np.ndarray, *, bias: bool
+    ) -> dict[str, Any]:
+        """What all fits tell; `product` is uᵀG or cᵀb of each output."""
+        # From (B + ridge I)u = G about the means: Σ w (f − y)² = yᵀWy − uᵀG − ridge ‖u‖².
+        squares = self.squares - (self.q**2 / self.total if bias else 0.0)
+        residual = np.maximum(squares - product - ridge * norm, 0.0)
+        return {
             "method": "rectangle",
             "form": self.form,
             "precision": self.whitening.precision,
-            "solved_by": system.method,
             "n": self.n,
             "m": self.whitening.m,
             "rank": self.whitening.rank,
@@ -221,19 +267,18 @@ class NormalEquations:
             "residual": residual.tolist(),
             "norm": norm.tolist(),
             "reciprocal_condition_centres": self.whitening.reciprocal_condition,
-            "reciprocal_condition": system.reciprocal_condition(k),
-            "clipped_eigenvalues": system.clipped,
             "bytes": predicted_bytes(self.whitening.m),
             "seconds": dict(self.seconds),
         }
-        coef = self.whitening.coefficients(u)
-        return LowRankFit(None, coef, offset, ridge, info, self.whitening.kernel)
 
-    def system(self, ridges: list[float], *, bias: bool = False) -> RidgeSystem:
-        """The factored system, kept until rows are added."""
+    def _check_rows(self) -> None:
         if self.total == 0.0:
             found = "no row of positive weight was added"
             raise DataError("data", None, found, "add rows before solving")
+
+    def system(self, ridges: list[float], *, bias: bool = False) -> RidgeSystem:
+        """The factored system, kept until rows are added."""
+        self._check_rows()
         key = (tuple(ridges), bias)
         if key not in self._systems:
             self._systems = {key: RidgeSystem(self.sums(), ridges, bias=bias, threads=self.threads)}
@@ -282,8 +327,18 @@ class NormalEquations:
         return self.system(ridges, bias=bias).left_out(features, Y, weight)
 
     def trace(self) -> float:
-        """Σ w K̃(x, x) over the rows added."""
-        return float(self.sums().B.diagonal().sum())
+        """Σ w K̃(x, x) over the rows added: tr(B) = tr(K_mm⁻¹ A)."""
+        is_plain = self.form == "plain" and self._is_well_conditioned
+        if self._sums is not None or not is_plain:
+            return float(self.sums().B.diagonal().sum())
+        with blas_threads(len(self.B), self.threads):
+            inverse, _ = lapack.dpotri(self.whitening.factor, lower=1)
+        total = -float(inverse.diagonal() @ self.B.diagonal())
+        for start in range(0, len(inverse), STRIP):
+            part = slice(start, min(start + STRIP, len(inverse)))
+            below = np.tril(inverse[start:, part])
+            total += 2.0 * float(np.einsum("ij,ij->", below, self.B[start:, part]))
+        return total
 
     def _checked(self, X: Any, Y: Any, weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
         Y = checked_targets(Y, X.shape[0])

@@ -113,6 +113,8 @@ def nystrom(
     ridge = checked_ridge(ridge)
     problem = low_rank_problem(X, Y, kernel, rows, weight)
     sums = summed(problem, precision, form, threads, block)
+    if test_kernel == "true":
+        sums.system([ridge])  # whose u is needed below
     fit = sums.solve(ridge)
     fit.info["trace_portion"] = portion(sums, problem, threads, block)
     fit.info |= {"method": "nystrom", "test_kernel": test_kernel}

@@ -12,7 +12,9 @@ The factorisation is Cholesky's with complete pivoting (LAPACK pstrf) and so rev
 it ends where no further centre has a pivot K(z, z) − ‖φ(z)‖² above RANK_TOLERANCE · max K(z, z).
 Centres left out are repeated or nearly dependent ones; their coefficients are 0. The tolerance for
 float32 values is the square of the loss a feature may suffer: kernel values wrong by δ put errors
-δ/√pivot into features of size √pivot.
+δ/√pivot into features of size √pivot. No pivot is below the smallest eigenvalue, so that a K_mm
+whose condition shows that eigenvalue to be well above the tolerance keeps every centre in any
+order: it is factored without pivoting (potrf), in less than half the time.
 """
 
 from __future__ import annotations
@@ -30,8 +32,10 @@ from kfu.kernels import KernelSpec
 from kfu.solvers.blas_threads import blas_threads
 
 RANK_TOLERANCE = {"float64": 1e-12, "float32": 1e-6}  # of the largest K(z, z)
+WELL_ABOVE = 1e3  # times the tolerance: a reciprocal condition that needs no pivoting
 MOST_NEGATIVE = 1e-6  # a pivot below −MOST_NEGATIVE · max K(z, z) is not rounding
 BLOCK_VALUES = 2**23  # kernel values held at a time
+STRIP = 256  # columns of a matrix that are mended at a time
 DTYPES = {"float32": np.float32, "float64": np.float64}
 
 
@@ -83,19 +87,43 @@ class Whitening:
             found = "kernel values of the centres are not finite"
             raise DataError("data", None, found, "mend or scale the features")
         largest = float(K.diagonal().max())
-        diagonal, norm = K.diagonal().copy(), float(np.abs(K).sum(axis=0).max())
+        diagonal, norm = K.diagonal().copy(), float(lapack.dlange("1", K.T))
         self.tolerance = RANK_TOLERANCE[precision] * max(largest, 0.0)
         with blas_threads(self.m, threads):
-            factor, order, rank, _ = lapack.dpstrf(K.T, tol=self.tolerance, lower=1, overwrite_a=1)
-            order = order.astype(np.int64) - 1
-            rank = int(rank) if largest > 0.0 else 0
-            rest = diagonal[order[rank:]] - np.square(np.tril(factor)[rank:, :rank]).sum(axis=1)
-            self._check(rank, rest, largest)
-            self.kept = order[:rank]
-            self.factor = np.asfortranarray(np.tril(factor[:rank, :rank]))
-            self.reciprocal_condition = float(lapack.dpocon(self.factor, norm, uplo="L")[0])
+            if not self._factored(K, diagonal, norm):
+                self._factored_by_pivots(K, diagonal, norm)
         self._factor32: np.ndarray | None = None
         self._gram: Any = None
+
+    def _factored(self, K: np.ndarray, diagonal: np.ndarray, norm: float) -> bool:
+        """Without pivoting; False, K being as it was, where the rank is in doubt."""
+        factor, failed = lapack.dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
+        reciprocal = 0.0 if failed else float(lapack.dpocon(factor, norm, uplo="L")[0])
+        if reciprocal < WELL_ABOVE * RANK_TOLERANCE[self.precision]:
+            for start in range(0, self.m, STRIP):  # from the half that LAPACK has left alone
+                part = slice(start, min(start + STRIP, self.m))
+                K[part, part.stop :] = K[part.stop :, part].T
+                K[part, part] = np.tril(K[part, part], -1) + np.tril(K[part, part], -1).T
+            K[np.diag_indices(self.m)] = diagonal
+            return False
+        for start in range(0, self.m, STRIP):
+            part = slice(start, min(start + STRIP, self.m))
+            factor[: part.start, part] = 0.0
+            factor[part, part] = np.tril(factor[part, part])
+        self.kept, self.factor = np.arange(self.m), factor
+        self.reciprocal_condition = reciprocal
+        return True
+
+    def _factored_by_pivots(self, K: np.ndarray, diagonal: np.ndarray, norm: float) -> None:
+        largest = float(diagonal.max())
+        factor, order, rank, _ = lapack.dpstrf(K.T, tol=self.tolerance, lower=1, overwrite_a=1)
+        order = order.astype(np.int64) - 1
+        rank = int(rank) if largest > 0.0 else 0
+        rest = diagonal[order[rank:]] - np.square(np.tril(factor)[rank:, :rank]).sum(axis=1)
+        self._check(rank, rest, largest)
+        self.kept = order[:rank]
+        self.factor = np.asfortranarray(np.tril(factor[:rank, :rank]))
+        self.reciprocal_condition = float(lapack.dpocon(self.factor, norm, uplo="L")[0])
 
     def _check(self, rank: int, rest: np.ndarray, largest: float) -> None:
         smallest = float(rest.min()) if len(rest) else 0.0
@@ -153,7 +181,26 @@ class Whitening:
         """c with Σ c_j K(z_j, x) = u·φ(x): centres × outputs, 0 for centres left out."""
         with blas_threads(self.rank, self.threads):
             kept = blas.dtrsm(1.0, self.factor, np.asfortranarray(u), lower=1, trans_a=1)
-        coef = np.zeros((self.m, u.shape[1]))
+        return self.spread(kept)
+
+    def centre_values(self) -> np.ndarray:
+        """K_mm of the kept centres, float64, in the order of the features: a new matrix."""
+        kept = centres_of(self.centres, self.kept, self.kernel)
+        return np.asarray(Gram(kept, self.kernel, "float64", self.threads).block(None, None)).T
+
+    def centre_product(self, coef: np.ndarray) -> np.ndarray:
+        """K_mm c = L Lᵀc for coefficients of the kept centres."""
+        half = blas.dtrmm(1.0, self.factor, coef, lower=1, trans_a=1)
+        return np.asarray(blas.dtrmm(1.0, self.factor, half, lower=1, overwrite_b=1))
+
+    def squared_norms(self, coef: np.ndarray) -> np.ndarray:
+        """‖f‖² = ‖Lᵀc‖² of each output, for coefficients of the kept centres."""
+        half = blas.dtrmm(1.0, self.factor, coef, lower=1, trans_a=1)
+        return np.asarray(np.square(half).sum(axis=0))
+
+    def spread(self, kept: np.ndarray) -> np.ndarray:
+        """Coefficients of the kept centres as those of all: 0 for centres left out."""
+        coef = np.zeros((self.m, kept.shape[1]))
         coef[self.kept] = kept
         return coef
 

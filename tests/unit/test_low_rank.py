@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kfu.errors import DataError, SettingsError
 from kfu.io import read_dataset
 from kfu.kernels import KernelSpec
-from kfu.least_squares import ridge_system
+from kfu.least_squares import ridge_system, whitening
 from kfu.least_squares.bagging import bagged
 from kfu.least_squares.centres import choose_centres
 from kfu.least_squares.falkon import falkon
@@ -251,6 +251,64 @@ def test_conditions_are_those_of_the_matrices(case):
     fit = rectangle(X, Y, RBF, rows, RIDGE)
     true = 1.0 / np.linalg.cond(K[np.ix_(rows, rows)], 1)
     assert true <= fit.info["reciprocal_condition_centres"] * 1.001 <= 10 * true
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_equations_solved_as_they_stand_tell_their_residual_and_condition(case, bias):
+    """One ridge: no whitening. The same machine as by the whitened system of two ridges."""
+    X, Y, K, rows, weight = case
+    sums = NormalEquations(X[rows], RBF, 2, form="plain").add(X, Y, weight)
+    fit = sums.solve(RIDGE, bias=bias)
+    assert 0.0 <= fit.info["equations_residual"] <= 1e-12
+    L = K[:, rows]
+    mean = weight @ L / weight.sum() if bias else np.zeros(M)
+    centred = (L - mean) * np.sqrt(weight)[:, None]
+    matrix = centred.T @ centred + RIDGE * K[np.ix_(rows, rows)]
+    target = Y - (weight @ Y / weight.sum() if bias else 0.0)
+    right = (L - mean).T @ (weight[:, None] * target)
+    assert close(matrix @ fit.coef, right, 1e-12)
+    true = 1.0 / np.linalg.cond(matrix, 1)
+    assert true <= fit.info["reciprocal_condition"] * 1.001 <= 10 * true
+    whitened = sums.solve([RIDGE, 1.0], bias=bias)[0]
+    assert "equations_residual" not in whitened.info
+    assert close(fit.coef, whitened.coef, 1e-9)
+    assert close(fit.bias, whitened.bias, 1e-10)
+    for figure in ("residual", "norm"):
+        assert np.allclose(fit.info[figure], whitened.info[figure], rtol=1e-9)
+
+
+def test_the_trace_is_the_same_with_and_without_whitening(case):
+    X, Y, _, rows, weight = case
+    sums = NormalEquations(X[rows], RBF, 2, form="plain").add(X, Y, weight)
+    trace = sums.trace()
+    sums.solve([RIDGE, 1.0])
+    assert trace == pytest.approx(sums.trace(), rel=1e-10)
+
+
+def test_sums_that_rounding_made_indefinite_are_whitened_and_cut_off(case):
+    X, Y, _, rows, _ = case
+    sums = NormalEquations(X[rows], RBF, 2, form="plain").add(X, Y)
+    sums.B -= 0.5 * np.eye(M)  # as if
+    fit = sums.solve(1e-3)
+    assert (fit.info["solved_by"], "equations_residual" in fit.info) == ("eigen", False)
+    assert fit.info["clipped_eigenvalues"] > 0
+    assert np.isfinite(fit.coef).all()
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_centres_in_any_order_of_pivots_have_the_same_kernel(case, precision, monkeypatch):
+    X, _, _, rows, _ = case
+    far = KernelSpec.make("rbf", gamma=5.0)
+    natural = whitening.Whitening(X[rows], far, precision)
+    monkeypatch.setattr(whitening, "WELL_ABOVE", np.inf)
+    pivoted = whitening.Whitening(X[rows], far, precision)
+    assert natural.kept.tolist() == list(range(M)) != pivoted.kept.tolist()
+    assert sorted(pivoted.kept) == list(range(M))
+    products = [w.features(X) @ w.features(X).T for w in (natural, pivoted)]
+    assert close(*products, 1e-12 if precision == "float64" else 1e-5)
+    assert natural.reciprocal_condition == pytest.approx(pivoted.reciprocal_condition, rel=1e-6)
+    assert close(natural.centre_values(), gauss(X[rows], X[rows], 5.0), 1e-12)
+    assert np.array_equal(np.triu(natural.factor, 1), np.zeros((M, M)))
 
 
 # -- falkon ---------------------------------------------------------------------------------------
