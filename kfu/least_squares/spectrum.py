@@ -49,6 +49,7 @@ __all__ = ["CRITERIA", "RidgeChoice", "RidgeTable", "Spectrum"]
 DRIVERS = {"evr": 2, "evd": 3}  # LAPACK's, and the n² numbers each needs
 PER_DECADE = 4  # points of the default grid
 REFINED_ROUNDS, REFINED_POINTS = 2, 7  # between the neighbours of the best
+SAME_RIDGE = 1e-6  # relative distance up to which two ridges are one
 SMALLEST_SHARE = 1e-10  # of the largest eigenvalue: the default grid goes no lower
 STRIPE = 2**22  # float64 numbers of a stripe of V ∘ V, or of outputs
 
@@ -268,6 +269,9 @@ class Spectrum:
             high = table.ridge[min(best + 1, table.ridge.size - 1)]
             if low < high:
                 between = np.geomspace(low, high, REFINED_POINTS)[1:-1]
+                # The middle is the best again, up to rounding: as its own neighbour it would cut the
+                # next round in half, and on which side the last bit would say.
+                between = between[np.abs(between / table.ridge[best] - 1.0) > SAME_RIDGE]
                 table = table.merged(self.table(Y, between, **options))
                 best = table.best(criterion)
         at_edge = best in (0, table.ridge.size - 1)

@@ -84,6 +84,15 @@ def test_the_choice_is_the_minimum():
         assert 1e-3 < choice.ridge < 10  # noise of 0.3: neither none nor all
 
 
+def test_no_ridge_is_tried_twice():
+    """The middle between the neighbours of the best is the best itself."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(80, 4))
+    y = X[:, 0] + np.sin(2 * X[:, 1]) + 0.3 * rng.normal(size=80)
+    ridges = Spectrum(X, KernelSpec.make("rbf", gamma=0.2)).choose_ridge(y).table.ridge
+    assert (np.diff(np.log(ridges)) > 1e-6).all()
+
+
 def test_a_given_grid_is_kept():
     X, Y, _ = sample()
     choice = Spectrum(X, RBF).choose_ridge(Y, [100.0, 1000.0])
