@@ -62,7 +62,7 @@ MORE_KEYS = (
     *("margin", "epsilon", "n_pairs", "dims", "method", "ridge", "lambda"),
     *("lambda_by", "centres"),
     *("trace_portion", "preconditioner", "rank", "trace_left", "residual", "condition"),
-    *("loo_error", "loo_error_bound", "loo_mse", "gcv", "degrees_of_freedom"),
+    *("loo", "loo_error", "loo_error_bound", "loo_mse", "gcv", "degrees_of_freedom"),
     *("stability_beta", "stability_bound", "stability_constants", "pruning", "path"),
 )
 

@@ -208,6 +208,7 @@ machine_options = grouped(
     _machine_option("ridge", PositiveOrAuto()),
     _machine_option("lam", PositiveOrAuto()),
     _machine_option("lam_by", Name("criterion", ["squares", "errors"])),
+    _machine_option("loo", Name("when", ["auto", "always", "never"])),
     _machine_option(
         "method",
         Name("method", ["auto", "cholesky", "cg", "primal", "dual", "eig", "svd"]),

@@ -20,6 +20,7 @@ from kfu.kernels import KernelSpec
 from kfu.machine_kinds import CLASSIFIER
 from kfu.machines import MACHINES, OPTIONS, option_word
 from kfu.machines.single_machine import SINGLE_MACHINES
+from kfu.machines.square_loss.run import NOT_LEFT_OUT
 from kfu.model import Model
 from kfu.multiclass import ova_code
 from kfu.report import train_report
@@ -60,6 +61,8 @@ def train_partitioned(data: str, opts: dict[str, Any]) -> tuple[Model, dict[str,
     kernel = inputs.kernel_of(opts)
     ridge = opts["ridge"]
     grid = RIDGE_STEPS.tolist()
+    if ridge in (None, "auto") and opts["loo"] == "never":
+        raise SettingsError("--loo never leaves nothing to choose the ridge by; give --ridge")
     if ridge in (None, "auto") and kernel.name not in UNIT_KERNELS:
         raise SettingsError(
             f"--engine chooses the ridge for kernels with K(x, x) = 1 ({', '.join(UNIT_KERNELS)}); "
@@ -80,7 +83,7 @@ def train_partitioned(data: str, opts: dict[str, Any]) -> tuple[Model, dict[str,
             scheduler=opts["scheduler"],
             workers=n_workers(opts),
             progress=shown,
-            loo=True,
+            loo=LEFT_OUT[opts["loo"] or "auto"],
             **reading(opts),
         )
     model = model_of(fit, machine.name, opts)
@@ -104,7 +107,8 @@ def train_partitioned(data: str, opts: dict[str, Any]) -> tuple[Model, dict[str,
     return model, content
 
 
-REPORTED = ("ridge", "lambda", "centres", "trace_portion", "loo_mse")
+REPORTED = ("ridge", "lambda", "centres", "trace_portion", "loo", "loo_mse")
+LEFT_OUT: dict[str, bool | str] = {"auto": "auto", "always": True, "never": False}
 
 
 def check_options(opts: dict[str, Any]) -> None:
@@ -169,6 +173,7 @@ def model_of(fit: Any, machine: str, opts: dict[str, Any]) -> Model:
         "lambda": ridge / n,
         "centres": m,
         "trace_portion": fit.info.get("trace_portion"),
+        "loo": NOT_LEFT_OUT if squares is None else None,
         "loo_mse": None if squares is None else float(np.min(squares)),
         "engine": fit.info.get("engine"),
         "partitions": fit.info.get("partitions"),

@@ -54,7 +54,7 @@ FOUND_FIGURES = (
     *("margin", "epsilon", "n_pairs", "dims", "method", "ridge", "lambda"),
     *("lambda_by", "centres"),
     *("trace_portion", "preconditioner", "rank", "residual"),
-    *("loo_error", "loo_error_bound", "loo_mse", "gcv", "degrees_of_freedom"),
+    *("loo", "loo_error", "loo_error_bound", "loo_mse", "gcv", "degrees_of_freedom"),
     *("stability_beta", "stability_bound"),
 )
 # The same, for the report alone.

@@ -8,7 +8,7 @@ The sums over rows are sums over partitions: each worker adds up what it reads
 survey    rows, columns and classes of each partition
 centres   the rows drawn as centres are fetched
 sums      the normal equations; m² numbers travel for each partition, whatever its rows
-loo       only to choose among several ridges: squares of the leave-one-out residuals
+loo       to choose among several ridges, or where asked for: squares of the leave-one-out residuals
 
 Random centres are those of the same seed in memory (kfu.engine.drawn_centres).
 """
@@ -42,6 +42,7 @@ from kfu.kernels import KernelSpec
 from kfu.least_squares.centres import SELECTIONS
 from kfu.least_squares.low_rank_fit import checked_ridges
 from kfu.least_squares.normal_equations import NormalEquations
+from kfu.least_squares.rectangle_cost import RectangleSizes, is_left_out_cheap
 
 
 def _local(workers: int, progress: Progress | None, scheduler: str | None) -> Engine:
@@ -96,7 +97,7 @@ def train_rectangle_partitioned(
     scaler: Any = None,
     block_rows: int = 0,
     partition_bytes: int = PARTITION_BYTES,
-    loo: bool = False,
+    loo: bool | str = False,
     progress: Progress | None = None,
     **reading: Any,
 ) -> PartitionedFit:
@@ -109,6 +110,8 @@ def train_rectangle_partitioned(
     scaler: a fitted kfu.scale.Scaler, applied to every block and to the centres.
     engine: a key of ENGINES, or an engine that has been entered (which brings its own workers and
         progress). scheduler: address for `dask`. workers: 0 takes every processor.
+    loo: whether the leave-one-out square of a single ridge is wanted; "auto": where it costs little
+        beside the sums (kfu.least_squares.rectangle_cost). Of several ridges it always is.
     block_rows: rows whose kernel values are held at a time (0: by the number of centres).
     reading: fields of ReadSettings (format, zero_based, label_column, header, n_features, dense,
         dtype).
@@ -180,11 +183,13 @@ class Wanted:
     form: str
     scaler: Any
     block_rows: int
-    loo: bool
+    loo: bool | str
 
     def __post_init__(self) -> None:
         if self.kernel.is_precomputed:
             raise SettingsError("a precomputed kernel cannot be partitioned; train in memory")
+        if self.loo not in (True, False, "auto"):
+            raise SettingsError(f"loo is {self.loo!r}; it is True, False or 'auto'")
         if self.rule.m < 1:
             raise SettingsError(f"{self.rule.m} centres; at least one is needed")
         if self.block_rows < 0:
@@ -265,7 +270,7 @@ class _Run:
 
         total = self._timed("sums", reduced)
         squares = None
-        if wanted.loo or len(wanted.ridges) > 1:
+        if self._is_left_out(surveys, centres, job):
             squares = self._timed("loo", lambda: self._loo(total, start, job_there, inhabited))
         part = engine.fetch(total)
         sums = tasks.joined(part, engine.fetch(start))
@@ -361,6 +366,13 @@ class _Run:
         return np.array([by_text.get(text, 1.0) for text in texts])
 
     # ---- leave-one-out --------------------------------------------------------------------------
+
+    def _is_left_out(self, surveys: list[Survey], centres: Any, job: tasks.Job) -> bool:
+        wanted = self.wanted
+        if len(wanted.ridges) > 1 or wanted.loo != "auto":
+            return len(wanted.ridges) > 1 or bool(wanted.loo)
+        n, (m, d) = sum(survey.rows for survey in surveys), centres.shape
+        return is_left_out_cheap(RectangleSizes(n, d, m, m, job.outputs))
 
     def _loo(self, total: Any, start: Any, job: Any, partitions: list[Partition]) -> np.ndarray:
         sums = self.engine.share(tasks.joined, total, start)

@@ -126,6 +126,7 @@ def arguments_of(trained: Trained) -> dict[str, Any]:
         arguments["ridge"] = float(trained.model.info["ridge"])
         arguments.pop("lam", None)
         arguments.pop("lam_by", None)
+        arguments["loo"] = "never"
     if task.machine.takes_codes and task.code is not None:
         is_single = task.code_name in SINGLE_MACHINES
         arguments["multiclass"] = task.code_name if is_single else task.code

@@ -25,6 +25,7 @@ class LeastSquaresMixin(KernelEstimator):
         ridge: float | str | None,
         lam: float | str | None,
         fit_intercept: bool,
+        loo: str,
         method: str,
         prune: float | None,
         approximation: str,
@@ -37,6 +38,7 @@ class LeastSquaresMixin(KernelEstimator):
         self.ridge = ridge
         self.lam = lam
         self.fit_intercept = fit_intercept
+        self.loo = loo
         self.method = method
         self.prune = prune
         self.approximation = approximation
@@ -49,6 +51,7 @@ class LeastSquaresMixin(KernelEstimator):
             "ridge": self.ridge,
             "lam": self.lam,
             "bias": BIASES[bool(self.fit_intercept)],
+            "loo": self.loo,
             "method": self.method,
             "prune": self.prune,
             "approximation": self.approximation,
@@ -87,6 +90,10 @@ class RLS(RegressorMixin, LeastSquaresMixin):
         As in `kfu.SVC`.
     fit_intercept : bool, default False
         Whether there is a free bias (least squares SVM).
+    loo : "auto", "always" or "never", default "auto"
+        Whether exact leave-one-out figures are computed. "auto": of `approximation="rectangle"`
+        where they cost little beside the training or the ridge is chosen by them, of the full and
+        the linear kernel always.
     method : str, default "auto"
         How the equations of the full kernel are solved: "cholesky", "cg" (conjugate gradients,
         which store no matrix), with the linear kernel also "primal", "dual", "eig" or "svd".
@@ -110,7 +117,8 @@ class RLS(RegressorMixin, LeastSquaresMixin):
     ridge_ : float
         λℓ, as given or chosen.
     loo_predictions_ : array (n,) or None
-        Output of each row by the machine trained without it, exactly; None for low rank and "cg".
+        Output of each row by the machine trained without it, exactly; None for low rank, "cg" and
+        `loo="never"`.
     support_, support_vectors_, dual_coef_, intercept_, model_, info_
         As in `kfu.SVR`.
     """
@@ -125,6 +133,7 @@ class RLS(RegressorMixin, LeastSquaresMixin):
         gamma: float | str = "scale",
         coef0: float = 0.0,
         fit_intercept: bool = False,
+        loo: str = "auto",
         method: str = "auto",
         prune: float | None = None,
         approximation: str = "none",
@@ -137,6 +146,7 @@ class RLS(RegressorMixin, LeastSquaresMixin):
             ridge=ridge,
             lam=lam,
             fit_intercept=fit_intercept,
+            loo=loo,
             method=method,
             prune=prune,
             approximation=approximation,
@@ -172,8 +182,8 @@ class RLSC(LeastSquaresMixin, KernelClassifier):
 
     Parameters
     ----------
-    ridge, lam, kernel, degree, gamma, coef0, fit_intercept, method, prune, approximation, centres,
-    centres_by, random_state, threads
+    ridge, lam, kernel, degree, gamma, coef0, fit_intercept, loo, method, prune, approximation,
+    centres, centres_by, random_state, threads
         As in `kfu.RLS`.
     lam_by : "squares" or "errors", default "squares"
         What a ridge that is not given makes least, exactly by leave-one-out: the mean square of
@@ -213,6 +223,7 @@ class RLSC(LeastSquaresMixin, KernelClassifier):
         multiclass: Any = "ova",
         decoding: str | None = None,
         fit_intercept: bool = False,
+        loo: str = "auto",
         method: str = "auto",
         prune: float | None = None,
         approximation: str = "none",
@@ -225,6 +236,7 @@ class RLSC(LeastSquaresMixin, KernelClassifier):
             ridge=ridge,
             lam=lam,
             fit_intercept=fit_intercept,
+            loo=loo,
             method=method,
             prune=prune,
             approximation=approximation,

@@ -18,7 +18,7 @@ from kfu.least_squares.whitening import row_blocks
 from kfu.machines import low_rank_svc
 from kfu.machines.least_squares import is_weights
 from kfu.machines.square_loss.full import LARGEST_SPECTRUM, chosen_method
-from kfu.machines.square_loss.low_rank import RIDGE_STEPS, checked_centres
+from kfu.machines.square_loss.low_rank import RIDGE_STEPS, checked_centres, is_left_out
 from kfu.machines.square_loss.run import USUAL_CENTRES, Run
 from kfu.machines.task import TrainingTask
 
@@ -74,12 +74,13 @@ def forecast(task: TrainingTask) -> Forecast:
 def of_least_squares(task: TrainingTask) -> Forecast:
     begin = time.perf_counter()
     run = Run(task, targets_of(task))
+    run.check_left_out()
     method = method_of(run)
     plan = PLANS[method]
     sizes = sizes_of(run)
     before, available = peak_bytes(), available_bytes()
     per_byte = seconds_per_byte(sum(plan.arrays(sizes).values()))
-    options = pilot_options(method)
+    options = pilot_options(method, bool(sizes["left_out"]))
     chosen = pilot_sizes(plan, sizes)
     tiny = {name: min(size, TINY[name]) for name, size in chosen[-1].items()}
     run_pilot(part_of(task, tiny, **options), 1)  # threads, buffers and modules are there now
@@ -159,15 +160,24 @@ def sizes_of(run: Run) -> dict[str, float]:
         "r": m,
         "b": float(block.stop - block.start),
         "ridges": ridges,
+        "left_out": float(has_left_out(run, int(m))),
         "entries": float(task.X.nnz if sp.issparse(task.X) else task.X.size),
     }
 
 
-def pilot_options(method: str) -> dict[str, Any]:
-    """So that a pilot takes the method of the whole."""
+def has_left_out(run: Run, m: int) -> bool:
+    """Whether training computes leave-one-out figures (of methods that have none: it is no use)."""
+    if run.task.options["approximation"] == "rectangle":
+        return is_left_out(run, m)
+    return run.when_left_out != "never"
+
+
+def pilot_options(method: str, left_out: bool) -> dict[str, Any]:
+    """So that a pilot takes the method of the whole, and leaves out rows if the whole does."""
     forced = {"cholesky": "cholesky", "cg": "cg", "linear cg": "cg"}
     forced |= {"primal": "primal", "dual": "dual"}
-    return {"method": forced[method]} if method in forced else {}
+    wanted = {"method": forced[method]} if method in forced else {}
+    return {**wanted, "loo": "always" if left_out else "never"}
 
 
 def model_bytes(run: Run, method: str) -> float:

@@ -1,7 +1,8 @@
 """How each way of training the square loss is forecast: laws of its phases, sizes of its pilots,
 counts of floating-point operations, and the arrays it holds at its peak.
 
-n: rows of positive weight, d: features, t: outputs, m: centres, r: their rank, b: rows of a block.
+n: rows of positive weight, d: features, t: outputs, m: centres, r: their rank, b: rows of a block,
+left_out: 1 where leave-one-out figures are computed, else 0.
 Operations count multiplications and additions; a kernel value of d features counts 2d.
 """
 
@@ -13,6 +14,11 @@ from dataclasses import dataclass, field
 from kfu.forecast.laws import Sizes, Term, term
 from kfu.least_squares.centred_rows import BLOCK_BYTES
 from kfu.least_squares.gram_matrix import gram_bytes
+from kfu.least_squares.rectangle_cost import (
+    RectangleSizes,
+    left_out_operations,
+    training_operations,
+)
 
 N3, N2, N1 = term(n=3), term(n=2), term(n=1)
 Amounts = Callable[[Sizes], dict[str, float]]
@@ -41,7 +47,8 @@ def _outputs(s: Sizes) -> float:
 
 def _full_flops(s: Sizes) -> dict[str, float]:
     n, d, t = s["n"], s["d"], s["t"]
-    return {"gram": n * n * d, "factor": n**3 / 3, "solve": 6 * n * n * t, "loo": n**3 / 3}
+    loo = {"loo": n**3 / 3} if s["left_out"] else {}
+    return {"gram": n * n * d, "factor": n**3 / 3, "solve": 6 * n * n * t, **loo}
 
 
 def _full_arrays(s: Sizes) -> dict[str, float]:
@@ -83,21 +90,19 @@ def _cg_arrays(s: Sizes) -> dict[str, float]:
 
 
 def _rectangle_flops(s: Sizes) -> dict[str, float]:
-    n, d, m, r, t = (s[name] for name in ("n", "d", "m", "r", "t"))
-    passes = 1 + s["ridges"] if s["ridges"] <= 6 else 3
-    return {
-        "centres": m * m * d + r**3 / 3,
-        "kernel": 2 * n * r * d,
-        "products": n * r * r,
-        "leave_one_out": 2 * n * r * d + passes * n * r * r + 2 * n * r * t * s["ridges"],
-        "solve": 2 * r**3 + (s["ridges"] / 3 if s["ridges"] <= 6 else 9) * r**3,
-    }
+    sizes = RectangleSizes(*(s[name] for name in ("n", "d", "m", "r", "t", "ridges")))
+    if not s["left_out"]:
+        return training_operations(sizes, whitens=False)
+    training = training_operations(sizes, whitens=True)
+    return {**training, "leave_one_out": left_out_operations(sizes)}
 
 
 def _rectangle_arrays(s: Sizes) -> dict[str, float]:
+    """Sums, their system and K_mm's factor; whitening and leverages take copies of them."""
+    matrices, blocks = (6, 4) if s["left_out"] else (3, 1)
     return {
-        "sums and factors": 8.0 * 6 * s["r"] ** 2,
-        "blocks": 8.0 * 4 * s["b"] * s["r"],
+        "sums and factors": 8.0 * matrices * s["r"] ** 2,
+        "blocks": 8.0 * blocks * s["b"] * s["r"],
         "outputs": 8.0 * 3 * s["n"] * s["t"],
     }
 
@@ -121,13 +126,15 @@ def _hinge_arrays(s: Sizes) -> dict[str, float]:
 def _primal_flops(s: Sizes) -> dict[str, float]:
     n, d = s["n"], s["d"]
     spectrum = {"spectrum": 9 * d**3 + 3 * n * d * d} if s["ridges"] > 1 else {}
-    return {"products": n * d * d, "factor": d**3 / 3, "leverages": n * d * d, **spectrum}
+    leverages = {"leverages": n * d * d} if s["left_out"] else {}
+    return {"products": n * d * d, "factor": d**3 / 3, **leverages, **spectrum}
 
 
 def _dual_flops(s: Sizes) -> dict[str, float]:
     n, d = s["n"], s["d"]
     spectrum = {"spectrum": 9 * n**3 + n * n * d} if s["ridges"] > 1 else {}
-    return {"products": n * n * d, "factor": n**3 / 3, "leverages": n**3 / 3, **spectrum}
+    leverages = {"leverages": n**3 / 3} if s["left_out"] else {}
+    return {"products": n * n * d, "factor": n**3 / 3, **leverages, **spectrum}
 
 
 def _linear_arrays(s: Sizes) -> dict[str, float]:

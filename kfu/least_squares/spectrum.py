@@ -269,8 +269,8 @@ class Spectrum:
             high = table.ridge[min(best + 1, table.ridge.size - 1)]
             if low < high:
                 between = np.geomspace(low, high, REFINED_POINTS)[1:-1]
-                # The middle is the best again, up to rounding: as its own neighbour it would cut the
-                # next round in half, and on which side the last bit would say.
+                # The middle is the best again, up to rounding: as its own neighbour it would halve
+                # the range of the next round, on the side that the last bit says.
                 between = between[np.abs(between / table.ridge[best] - 1.0) > SAME_RIDGE]
                 table = table.merged(self.table(Y, between, **options))
                 best = table.best(criterion)

@@ -50,6 +50,7 @@ def is_weights(run: Run) -> bool:
 def trained(run: Run) -> Model:
     if run.ridge_by != "squares" and run.asked_ridge() is not None:
         run.warnings.append("--lambda-by is of no use with a ridge or lambda that is given")
+    run.check_left_out()
     try:
         if is_weights(run):
             return weights_model(run)
@@ -122,6 +123,8 @@ def assembled(
 ) -> Model:
     task = run.task
     phases = {k: v for k, v in run.facts.pop("seconds", {}).items() if k != "total"}
+    if run.when_left_out == "always" and "loo_mse" not in run.facts:
+        run.warnings.append(f"--loo always: {run.facts['method']} has no leave-one-out outputs")
     phases["other"] = max(time.perf_counter() - run.begin - sum(phases.values()), 0.0)
     info = {
         "status": "converged",

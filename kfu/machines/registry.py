@@ -141,6 +141,13 @@ OPTIONS: dict[str, Option] = {
         "square (errors).",
         "lambda-by",
     ),
+    "loo": Option(
+        "auto",
+        _choice("auto", "always", "never"),
+        "Exact leave-one-out figures: always or never, or auto: of --approximation rectangle where "
+        "they cost little beside the training or the ridge is chosen by them, of the full and the "
+        "linear kernel always.",
+    ),
     "approximation": Option(
         "none",
         _choice("none", "rectangle", "subset", "nystrom", "falkon", "bagging"),
@@ -225,7 +232,7 @@ def _coded(name: str, summary: str, *options: str, **facts: Any) -> Machine:
 
 LOW_RANK = ("approximation", "centres", "centres_by")
 REGULARISATION = ("ridge", "lam")
-SOLUTION = ("method", "prune", *LOW_RANK)  # of least squares
+SOLUTION = ("loo", "method", "prune", *LOW_RANK)  # of least squares
 
 MACHINES: dict[str, Machine] = {
     machine.name: machine

@@ -10,6 +10,7 @@ import pytest
 
 import kfu.least_squares.memory as memory
 from kfu.io import read_dataset
+from kfu.least_squares import rectangle_cost
 from kfu.model import Model
 
 RBF = ["-g", "0.5"]
@@ -286,7 +287,72 @@ class TestReport:
         assert "stability_bound" not in low
 
 
+LEFT_OUT_FIGURES = {"loo_error", "loo_error_bound", "loo_mse", "gcv", "degrees_of_freedom"}
+
+
+class TestLeaveOneOutWhenAskedFor:
+    LOW = ("-m", "rlsc", *RBF, "--approximation", "rectangle", "--centres", 30)
+
+    def test_rectangle(self, kfu, toy, monkeypatch):
+        asked, model = trained(kfu, toy, *self.LOW, "--ridge", 0.7, "--loo", "always")
+        small, _ = trained(kfu, toy, *self.LOW, "--ridge", 0.7)
+        assert {k: small[k] for k in LEFT_OUT_FIGURES} == {k: asked[k] for k in LEFT_OUT_FIGURES}
+        assert "loo" not in small
+        never, other = trained(kfu, toy, *self.LOW, "--ridge", 0.7, "--loo", "never")
+        assert not LEFT_OUT_FIGURES & set(never)
+        assert never["loo"] == "not computed (--loo always computes it)"
+        assert 0 <= never["residual"] < 1e-12
+        X = read_dataset(str(toy)).X
+        np.testing.assert_allclose(
+            other.decision_function(X), model.decision_function(X), rtol=0, atol=1e-9
+        )
+        monkeypatch.setattr(rectangle_cost, "LITTLE", 0.0)
+        large, _ = trained(kfu, toy, *self.LOW, "--ridge", 0.7)
+        assert large["loo"] == never["loo"]
+        chosen, _ = trained(kfu, toy, *self.LOW, "--lambda", "auto", "--lambda-by", "errors")
+        assert set(chosen) >= LEFT_OUT_FIGURES
+
+    def test_the_summary_says_so(self, kfu, toy):
+        result = kfu("train", toy, *self.LOW, "--ridge", 1, "--loo", "never", "-o", "m.kfu")
+        assert "loo" in result.stdout
+        assert "not computed (--loo always computes it)" in result.stdout
+
+    @pytest.mark.parametrize("kernel", [RBF, ["-k", "linear"]], ids=["full", "linear"])
+    @pytest.mark.parametrize("code", ["ova", "ava"])
+    def test_full_and_linear(self, kfu, three_classes, kernel, code):
+        args = (three_classes, "-m", "rlsc", *kernel, "--ridge", 0.7, "--multiclass", code)
+        asked, model = trained(kfu, *args)
+        never, other = trained(kfu, *args, "--loo", "never")
+        assert "loo_error" in asked
+        assert not {"loo_error", "loo_mse"} & set(never)
+        assert never["loo"] == "not computed (--loo always computes it)"
+        X = read_dataset(str(three_classes)).X
+        np.testing.assert_allclose(
+            other.decision_function(X), model.decision_function(X), rtol=0, atol=1e-10
+        )
+
+    def test_methods_without(self, kfu, numbers):
+        args = (numbers, "-m", "rls", "--ridge", 1, "--method", "cg", *RBF)
+        report, _ = trained(kfu, *args, "--loo", "always")
+        assert "--loo always: cg has no leave-one-out outputs" in report["warnings"]
+        report, _ = trained(kfu, *args)
+        assert not any("--loo" in text for text in report["warnings"])
+
+    def test_by_an_engine(self, kfu, toy):
+        args = (toy, "-m", "rlsc", *RBF, "--centres", 30, "--ridge", 0.7, "--engine", "local")
+        asked, _ = trained(kfu, *args)
+        assert asked["loo_mse"] > 0
+        never, _ = trained(kfu, *args, "--loo", "never")
+        assert "loo_mse" not in never
+        assert never["loo"] == "not computed (--loo always computes it)"
+        result = kfu("train", *args[:-4], "--loo", "never", "--engine", "local")
+        assert result.exit_code == 2
+        assert "leaves nothing to choose the ridge by" in result.stderr
+
+
 BAD = [
+    (["-m", "rls", "--loo", "never"], "nothing to choose the ridge by"),
+    (["-m", "rls", "--loo", "never", "--approximation", "rectangle"], "nothing to choose"),
     (["-m", "rls", "--prune", "0.1"], "give --bias too"),
     (["-m", "rls", "--prune", "1"], "less than 1"),
     (["-m", "rls", "--prune", "0.1", "--bias", "--method", "cg"], "needs the kernel matrix"),

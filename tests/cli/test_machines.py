@@ -33,6 +33,7 @@ OPTION_VALUES = {
     "ridge": ["--ridge", "0.5"],
     "lam": ["--lambda", "0.01"],
     "lam_by": ["--lambda-by", "errors"],
+    "loo": ["--loo", "always"],
     "approximation": ["--approximation", "rectangle"],
     "centres": ["--centres", "7"],
     "centres_by": ["--centres-by", "ic"],

@@ -12,6 +12,7 @@ from kfu.forecast.laws import Pilot, extrapolated, grown_rank, term
 from kfu.forecast.pilots import part_of, pilot_sizes
 from kfu.forecast.plans import PLANS
 from kfu.kernels import KernelSpec
+from kfu.least_squares import rectangle_cost
 from kfu.machines.training import prepare
 
 RBF = KernelSpec.make("rbf", gamma=0.5)
@@ -110,6 +111,39 @@ def test_the_method_is_that_of_the_training(machine, method, options):
     assert trained == {"linear cg": "cg"}.get(method, trained)
     if method not in ("linear cg", "primal", "dual"):
         assert trained == method
+
+
+@pytest.mark.parametrize("little", [0.0, np.inf], ids=["dear", "cheap"])
+def test_leave_one_out_is_forecast_where_training_computes_it(little, monkeypatch):
+    monkeypatch.setattr(rectangle_cost, "LITTLE", little)
+    options = {"approximation": "rectangle", "centres": 40, "machine": "rls"}
+    for more, is_computed in (
+        ({"ridge": 1.0}, little > 0),
+        ({"ridge": 1.0, "loo": "always"}, True),
+        ({"ridge": 1.0, "loo": "never"}, False),
+        ({}, True),
+    ):
+        task = task_of(**options, **more)
+        found = forecast(task)
+        assert ("leave_one_out" in found.flops) == is_computed
+        assert ("leave_one_out" in found.seconds) == is_computed
+        assert ("loo_mse" in task.machine.train(task).info) == is_computed
+    with pytest.raises(SettingsError, match="nothing to choose the ridge by"):
+        forecast(task_of(**options, loo="never"))
+
+
+def test_what_leave_one_out_costs_beside_training():
+    """Counts by hand: 2nrd + 2nr² + 2nrt against 2r²d + 4r³/3 + 2nrd + nr²."""
+    sizes = rectangle_cost.RectangleSizes(n=1000.0, d=3.0, m=10.0, r=10.0, t=2.0)
+    assert rectangle_cost.left_out_operations(sizes) == 60_000 + 200_000 + 40_000
+    training = rectangle_cost.training_operations(sizes, whitens=False)
+    assert sum(training.values()) == pytest.approx(2 * 300 + 4000 / 3 + 60_000 + 100_000)
+    assert rectangle_cost.is_left_out_cheap(sizes)  # little to do
+    digits = rectangle_cost.RectangleSizes(60_000.0, 784.0, 5000.0, 5000.0, 10.0)
+    assert not rectangle_cost.is_left_out_cheap(digits)
+    for rows, is_cheap in ((5000.0, True), (10_000.0, False)):  # (2n)r² against (n + 4r/3)r²
+        sizes = rectangle_cost.RectangleSizes(rows, 20.0, 5000.0, 5000.0, 1.0)
+        assert rectangle_cost.is_left_out_cheap(sizes) == is_cheap
 
 
 def test_zeros_in_the_code():

@@ -25,7 +25,7 @@ from kfu.least_squares.preconditioners import chosen_rank
 from kfu.least_squares.spectrum import Spectrum
 from kfu.machines.square_loss.judged import bound, cross_validated
 from kfu.machines.square_loss.linear import cg_limits
-from kfu.machines.square_loss.run import Expansion, Run
+from kfu.machines.square_loss.run import NOT_LEFT_OUT, Expansion, Run
 from kfu.solvers.blas_threads import blas_threads
 
 LARGEST_SPECTRUM = 5000  # rows up to which the ridge is chosen by an eigendecomposition
@@ -91,6 +91,9 @@ def by_factor(run: Run, ridge: float) -> Expansion:
     task = run.task
     run.facts["ridge"] = ridge
     common = {**run.common(), "bias": task.has_free_bias}
+    if run.when_left_out == "never":
+        common |= {"loo": False, "precision": "float64"}  # as with them: what a forecast expects
+        run.facts["loo"] = NOT_LEFT_OUT
     if run.takes_all:
         found: Any = solve_full(task.X, run.targets, task.kernel, ridge, **common)
         degrees = found.info.get("degrees_of_freedom")

@@ -16,7 +16,7 @@ from kfu.errors import SettingsError
 from kfu.least_squares.linear_methods import METHODS
 from kfu.least_squares.linear_rls import LinearSolution, decompose_linear, solve_linear_rls
 from kfu.machines.square_loss.judged import bound, cross_validated
-from kfu.machines.square_loss.run import Run
+from kfu.machines.square_loss.run import NOT_LEFT_OUT, Run
 from kfu.solvers.blas_threads import blas_threads
 
 LARGEST_SPECTRUM = 5000  # unknowns up to which the ridge is chosen by an eigendecomposition
@@ -29,7 +29,10 @@ def linear(run: Run) -> LinearSolution:
     if run.method not in ("auto", *METHODS):
         raise SettingsError(f"--method {run.method} is not for the linear kernel")
     smaller = min(run.n_rows, X.shape[1])
-    wants_loo = smaller <= LARGEST_SPECTRUM and run.method != "cg"
+    can_leave_out = smaller <= LARGEST_SPECTRUM and run.method != "cg"
+    wants_loo = can_leave_out and run.when_left_out != "never"
+    if can_leave_out and not wants_loo:
+        run.facts["loo"] = NOT_LEFT_OUT
     ridge = run.asked_ridge()
     if ridge is None and wants_loo:
         with blas_threads(smaller, run.threads):

@@ -2,7 +2,9 @@
 
 `rectangle` has exact leave-one-out outputs (the centres kept), seen block by block: of every ridge
 tried the 0/1 error, its bound under K̃ and the degrees of freedom are added up, and those of the one
-chosen are told. K̃ is made from the rows, so that the stability bound does not hold for it.
+chosen are told. They take longer than the training; with a ridge that is given they come when asked
+for or cheap (kfu.least_squares.rectangle_cost), and the report says so where they did not. K̃ is
+made from the rows, so that the stability bound does not hold for it.
 """
 
 from __future__ import annotations
@@ -18,10 +20,17 @@ from kfu.least_squares.centres import Centres, choose_centres
 from kfu.least_squares.falkon import falkon
 from kfu.least_squares.low_rank_fit import LowRankFit
 from kfu.least_squares.rectangle import rectangle
+from kfu.least_squares.rectangle_cost import RectangleSizes, is_left_out_cheap
 from kfu.least_squares.ridge_system import LeftOut
 from kfu.least_squares.subset_methods import nystrom, subset
 from kfu.machines.square_loss.judged import has_bound, possible_errors
-from kfu.machines.square_loss.run import USUAL_CENTRES, USUAL_RIDGE, Expansion, Run
+from kfu.machines.square_loss.run import (
+    NOT_LEFT_OUT,
+    USUAL_CENTRES,
+    USUAL_RIDGE,
+    Expansion,
+    Run,
+)
 from kfu.multiclass.decoding import decode
 
 RIDGE_STEPS = 10.0 ** np.arange(-6.0, 4.0)  # of the mean of K(x, x)
@@ -55,8 +64,8 @@ def low_rank(run: Run) -> Expansion:
         fit = LOW_RANK[method](run, centres)
     run.facts["ridge"] = fit.ridge
     info = dict(fit.info)
-    if method != "falkon":
-        info.pop("residual", None)  # of the fit, not of the equations
+    if method != "falkon":  # whose residual is that of the equations, not of the fit
+        info["residual"] = info.get("equations_residual")
     run.take_info(info)
     if fit.rows is None:
         return Expansion(centres.rows, fit.coef, fit.bias, vectors=centres.means)
@@ -149,8 +158,19 @@ class LeftOutTally:
             run.facts["loo_error_bound"] = float(self.possible[k] / counted)
 
 
+def is_left_out(run: Run, m: int) -> bool:
+    """Whether `rectangle` with m centres computes leave-one-out outputs."""
+    if run.asked_ridge() is None:
+        return True
+    if run.when_left_out != "auto":
+        return run.when_left_out == "always"
+    n, d, t = run.n_rows, run.task.X.shape[1], run.targets.shape[1]
+    return is_left_out_cheap(RectangleSizes(n, d, m, m, t))
+
+
 def _rectangle(run: Run, centres: Centres) -> LowRankFit:
     ridges = tried_ridges(run)
+    has_left_out = is_left_out(run, len(centres.rows))
     tally = LeftOutTally(run, ridges)
     task = run.task
     fit = rectangle(
@@ -160,13 +180,16 @@ def _rectangle(run: Run, centres: Centres) -> LowRankFit:
         centres.rows,
         ridges,
         bias=task.has_free_bias,
-        loo=True,
+        loo=has_left_out,
         watch=tally,
         means=centres.means,
         **run.criterion(),
         **run.common(),
     )
-    tally.tell(fit)
+    if has_left_out:
+        tally.tell(fit)
+    else:
+        run.facts["loo"] = NOT_LEFT_OUT
     if run.asked_ridge() is None:
         sums = run.targets.shape[1] * np.asarray(fit.info["loo_square"])
         run.tell_choice(ridges, loo=sums, error=fit.info.get("loo_error"))

@@ -13,6 +13,7 @@ from kfu.machines.task import TrainingTask
 
 USUAL_RIDGE = 1.0  # where it is not chosen
 USUAL_CENTRES = 1000
+NOT_LEFT_OUT = "not computed (--loo always computes it)"
 CRITERIA = {"squares": "loo", "errors": "error"}  # of kfu.least_squares.ridge_choice
 PLAIN_FIGURES = (
     *("method", "precision", "residual", "condition", "trace_portion", "iterations"),
@@ -114,10 +115,25 @@ class Run:
             name: np.asarray(values).tolist() for name, values in path.items() if values is not None
         }
 
+    # ---- leave-one-out -------------------------------------------------------------------------
+
+    @property
+    def when_left_out(self) -> str:
+        """Whether leave-one-out figures are wanted: auto, always or never."""
+        return str(self.task.options.get("loo", "auto"))
+
+    def check_left_out(self) -> None:
+        """SettingsError where the ridge is to be chosen by figures that are not wanted."""
+        if self.when_left_out == "never" and self.asked_ridge() is None:
+            raise SettingsError(
+                "--loo never leaves nothing to choose the ridge by; give --ridge or --lambda"
+            )
+
     # ---- figures -------------------------------------------------------------------------------
 
     def take_info(self, info: dict[str, Any]) -> None:
-        self.facts |= {name: info[name] for name in PLAIN_FIGURES if name in info}
+        known = {name: info.get(name) for name in PLAIN_FIGURES}
+        self.facts |= {name: value for name, value in known.items() if value is not None}
         if "seconds" in info and isinstance(info["seconds"], dict):
             self.facts["seconds"] = dict(info["seconds"])
 
