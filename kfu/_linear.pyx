@@ -68,6 +68,15 @@ cdef extern from "kfu/linear_dual.h" namespace "kfu" nogil:
         int64_t shrinks()
 
 
+cdef extern from "kfu/linear_normal.h" namespace "kfu" nogil:
+    cdef cppclass CNormalProducts "kfu::NormalProducts":
+        CNormalProducts(const DataView&, const double*, const double*, double) except +
+        int64_t n_rows()
+        int64_t n_features()
+        void of_rows(const double*, int64_t, double*) except +
+        void of_features(const double*, int64_t, double*) except +
+
+
 cdef extern from "kfu/linear_proximal.h" namespace "kfu" nogil:
     cdef cppclass ProximalArrays:
         int64_t n
@@ -299,3 +308,52 @@ cdef class Descent:
     @property
     def shrinks(self):
         return self.descent.get().shrinks()
+
+
+cdef class NormalProducts:
+    """Products with the normal equations of CSR rows X (csrc/kfu/linear_normal.h).
+
+    root: √w of the rows or None; mean: what an intercept takes from the rows (d) or None.
+    """
+
+    cdef unique_ptr[CNormalProducts] products
+    cdef list keepalive
+
+    def __cinit__(self, object X, root, mean, double ridge):
+        self.keepalive = []
+        cdef DataView data = view_of(X, self.keepalive)
+        cdef const double[::1] roots, means
+        cdef const double* root_start = NULL
+        cdef const double* mean_start = NULL
+        if root is not None:
+            roots = root
+            if roots.shape[0] != data.n:
+                raise ValueError("a root of the weight for every row is needed")
+            root_start = start_of(roots)
+        if mean is not None:
+            means = mean
+            if means.shape[0] != data.d:
+                raise ValueError("a mean for every feature is needed")
+            mean_start = start_of(means)
+        self.keepalive.append((root, mean))
+        self.products.reset(new CNormalProducts(data, root_start, mean_start, ridge))
+
+    def of_rows(self, const double[:, ::1] P):
+        """(A Aᵀ + ridge I) P for P (n, t)."""
+        if P.shape[0] != self.products.get().n_rows():
+            raise ValueError("P needs as many rows as X")
+        cdef double[:, ::1] out = np.empty((P.shape[0], P.shape[1]))
+        if P.shape[0] and P.shape[1]:
+            with nogil:
+                self.products.get().of_rows(&P[0, 0], P.shape[1], &out[0, 0])
+        return np.asarray(out)
+
+    def of_features(self, const double[:, ::1] P):
+        """(AᵀA + ridge I) P for P (d, t)."""
+        if P.shape[0] != self.products.get().n_features():
+            raise ValueError("P needs as many rows as X has features")
+        cdef double[:, ::1] out = np.empty((P.shape[0], P.shape[1]))
+        if P.shape[0] and P.shape[1]:
+            with nogil:
+                self.products.get().of_features(&P[0, 0], P.shape[1], &out[0, 0])
+        return np.asarray(out)

@@ -22,6 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import blas
 
+from kfu._linear import NormalProducts
+
 __all__ = ["CentredRows"]
 
 BLOCK_BYTES = 2**24  # of rows or columns written out at a time
@@ -100,6 +102,11 @@ class CentredRows:
         if self.intercept:
             out -= np.outer(self.mean, scaled.sum(axis=0))
         return out
+
+    def normal_products(self, ridge: float) -> NormalProducts:
+        """(AᵀA + ridge I) P and (A Aᵀ + ridge I) P in single calls; sparse X only."""
+        root = self.root if self.is_weighted else None
+        return NormalProducts(self.X, root, self.mean if self.intercept else None, ridge)
 
     def feature_squares(self) -> np.ndarray:
         """The diagonal of AᵀA."""

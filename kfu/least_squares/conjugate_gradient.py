@@ -70,6 +70,7 @@ class CGResult:
 
 
 def _dots(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """leftᵀright of each column, by one thread."""
     return np.einsum("ij,ij->j", left, right)
 
 
@@ -82,6 +83,7 @@ class _Columns:
         self.B = B
         self.X = np.zeros_like(B)
         self.scale = np.sqrt(_dots(B, B))
+        self.divisor = np.where(self.scale > 0.0, self.scale, 1.0)
         self.iterations = np.zeros(B.shape[1], dtype=np.int64)
         self.products = 0
         self.least_curvature = math.inf
@@ -100,8 +102,7 @@ class _Columns:
         return R
 
     def relative(self, R: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        scale = self.scale[columns]
-        return np.sqrt(_dots(R, R)) / np.where(scale > 0.0, scale, 1.0)
+        return np.sqrt(_dots(R, R)) / self.divisor[columns]
 
     def begin(self, columns: np.ndarray, R: np.ndarray) -> None:
         """(Re)start the given columns along their preconditioned residuals."""
@@ -120,18 +121,25 @@ class _Columns:
         curvature, length = _dots(self.P, Q), _dots(self.P, self.P)
         self.finite = np.isfinite(curvature)
         usable = (curvature > 0.0) & self.finite & (self.rz > 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.where(length > 0.0, curvature / length, math.inf)
-        self.least_curvature = min(self.least_curvature, float(np.min(ratio, initial=math.inf)))
-        alpha = np.where(usable, self.rz / np.where(usable, curvature, 1.0), 0.0)
+        if usable.all() and length.all():  # nearly always; small problems feel all the rest
+            self.least_curvature = min(self.least_curvature, float((curvature / length).min()))
+            alpha = self.rz / curvature
+            self.iterations[self.active] += 1
+        else:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                ratio = np.where(length > 0.0, curvature / length, math.inf)
+            self.least_curvature = min(self.least_curvature, float(np.min(ratio, initial=math.inf)))
+            alpha = np.where(usable, self.rz / np.where(usable, curvature, 1.0), 0.0)
+            self.iterations[self.active[usable]] += 1
         self.x += alpha * self.P
         self.R -= alpha * Q
-        self.iterations[self.active[usable]] += 1
-        restarted = self._replace_drifted() if refresh else np.zeros(len(usable), dtype=bool)
+        goes_on = usable & ~self._replace_drifted() if refresh else usable
         Z = self._preconditioned(self.R)
         rz = _dots(self.R, Z)
-        goes_on = usable & ~restarted
-        beta = np.where(goes_on, rz / np.where(goes_on, self.rz, 1.0), 0.0)
+        if goes_on.all():
+            beta = rz / self.rz
+        else:
+            beta = np.where(goes_on, rz / np.where(goes_on, self.rz, 1.0), 0.0)
         self.P *= beta
         self.P += Z
         self.rz = rz
@@ -253,10 +261,12 @@ def _until_all_seem_solved(
             steps += 1
             bad = columns.step(refresh=steps % refresh == 0)
             relative = columns.relative(columns.R, columns.active)
-            overflow = ~(np.isfinite(relative) & columns.finite)
-            status[columns.active[bad & (relative > tolerance)]] = "indefinite"
-            status[columns.active[overflow]] = "overflow"
-            gone = bad | (relative <= tolerance) | overflow
+            gone = bad | ~((relative > tolerance) & (relative < math.inf))  # NaN is gone too
+            if gone.any():
+                overflow = ~(np.isfinite(relative) & columns.finite)
+                status[columns.active[bad & (relative > tolerance)]] = "indefinite"
+                status[columns.active[overflow]] = "overflow"
+                gone |= overflow
             if progress is not None and progress(steps, float(np.max(relative))):
                 ending = "stopped"
                 break

@@ -133,6 +133,18 @@ def _spectral(method: str) -> Callable[[CentredRows, Wish], Found]:
     return solve
 
 
+def _normal_product(
+    rows: CentredRows, ridge: float, in_features: bool
+) -> Callable[[np.ndarray], np.ndarray]:
+    """P → (AᵀA + ridge I) P, or (A Aᵀ + ridge I) P: in one call where rows are sparse."""
+    if rows.is_sparse:
+        products = rows.normal_products(ridge)
+        return products.of_features if in_features else products.of_rows
+    if in_features:
+        return lambda P: rows.adjoint(rows.apply(P)) + ridge * P
+    return lambda P: rows.apply(rows.adjoint(P)) + ridge * P
+
+
 def _cg(rows: CentredRows, wish: Wish) -> Found:
     if wish.loo:
         raise SettingsError(
@@ -144,14 +156,8 @@ def _cg(rows: CentredRows, wish: Wish) -> Found:
     squares = rows.feature_squares() if in_features else rows.row_squares()
     inverse = (1.0 / (squares + ridge))[:, None]
 
-    def feature_product(P: np.ndarray) -> np.ndarray:
-        return rows.adjoint(rows.apply(P)) + ridge * P
-
-    def row_product(P: np.ndarray) -> np.ndarray:
-        return rows.apply(rows.adjoint(P)) + ridge * P
-
     result = conjugate_gradient(
-        feature_product if in_features else row_product,
+        _normal_product(rows, ridge, in_features),
         rows.adjoint(rows.Z) if in_features else rows.Z,
         precondition=lambda R: inverse * R,
         tolerance=wish.tolerance,

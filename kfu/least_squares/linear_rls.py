@@ -98,7 +98,7 @@ def solve_linear_rls(
         steps = predicted_steps(rows, loo)
         chosen = min(steps, key=lambda name: steps[name])
     wish = Wish(ridge, loo, tolerance, max_iterations, progress)
-    # Sparse products are SciPy's, on one thread; more would only wait for each other's short sums.
+    # Sparse products run on one thread; more would only wait for each other's short sums.
     unknowns = 1 if chosen == "cg" and rows.is_sparse else min(rows.n, rows.d)
     with blas_threads(unknowns, threads):
         found, chosen = _found(rows, wish, chosen, may_change=method == "auto")

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "kfu/certificate.h"
 #include "kfu/linear_dual.h"
+#include "kfu/linear_normal.h"
 #include "kfu/linear_proximal.h"
 #include "kfu/linear_rows.h"
 
@@ -171,9 +172,45 @@ void proximal_points_lie_where_the_formula_says() {
   CHECK_NEAR(slope.second, 3.0, 1e-15);
 }
 
+// (A Aᵀ + ridge I) P and (AᵀA + ridge I) P with A_ij = root_i (x_ij − mean_j), sum by sum.
+void normal_products_agree_with_sums_written_out(Index t) {
+  const Index n = 9, d = 5;
+  const double ridge = 0.3;
+  const Matrix X(n, d);
+  std::vector<double> root(n), mean(d), A(n * d), P(n * t), V(d * t), out(n * t), back(d * t);
+  for (Index i = 0; i < n; ++i) root[i] = 1.0 + 0.1 * i;
+  for (Index j = 0; j < d; ++j) mean[j] = 0.2 * j - 0.3;
+  for (Index i = 0; i < n; ++i)
+    for (Index j = 0; j < d; ++j) A[i * d + j] = root[i] * (X.at(i, j) - mean[j]);
+  for (Index k = 0; k < n * t; ++k) P[k] = std::cos(1.0 + k);
+  for (Index k = 0; k < d * t; ++k) V[k] = std::cos(2.0 + k);
+  const NormalProducts products(X.views()[2], root.data(), mean.data(), ridge);
+  products.of_rows(P.data(), t, out.data());
+  products.of_features(V.data(), t, back.data());
+  for (Index c = 0; c < t; ++c) {
+    std::vector<double> AtP(d, 0.0), AV(n, 0.0);
+    for (Index i = 0; i < n; ++i)
+      for (Index j = 0; j < d; ++j) {
+        AtP[j] += A[i * d + j] * P[i * t + c];
+        AV[i] += A[i * d + j] * V[j * t + c];
+      }
+    for (Index i = 0; i < n; ++i) {
+      double sum = ridge * P[i * t + c];
+      for (Index j = 0; j < d; ++j) sum += A[i * d + j] * AtP[j];
+      CHECK_NEAR(out[i * t + c], sum, 1e-12);
+    }
+    for (Index j = 0; j < d; ++j) {
+      double sum = ridge * V[j * t + c];
+      for (Index i = 0; i < n; ++i) sum += A[i * d + j] * AV[i];
+      CHECK_NEAR(back[j * t + c], sum, 1e-12);
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
+  for (Index t = 1; t <= 6; ++t) normal_products_agree_with_sums_written_out(t);
   passes_agree_with_loops_written_out();
   for (const bool has_equality : {true, false})
     for (const bool shrinking : {true, false})
