@@ -99,7 +99,7 @@ def _rectangle_flops(s: Sizes) -> dict[str, float]:
 
 def _rectangle_arrays(s: Sizes) -> dict[str, float]:
     """Sums, their system and K_mm's factor; whitening and leverages take copies of them."""
-    matrices, blocks = (6, 4) if s["left_out"] else (3, 1)
+    matrices, blocks = (6, 4) if s["left_out"] else (4, 1)
     return {
         "sums and factors": 8.0 * matrices * s["r"] ** 2,
         "blocks": 8.0 * blocks * s["b"] * s["r"],

@@ -189,7 +189,7 @@ def _preconditioner(operator: _Operator, sample: int, seed: int) -> Any:
     weight = operator.weight
     count = min(sample, int(np.count_nonzero(weight)))
     if count == 0:
-        P = blas.dsyrk(operator.total / whitening.m, whitening.factor, trans=1, lower=1)
+        P = blas.dsyrk(operator.total / whitening.m, np.tril(whitening.factor), trans=1, lower=1)
     else:
         keys = np.random.default_rng(seed).standard_exponential(len(weight))
         with np.errstate(divide="ignore"):

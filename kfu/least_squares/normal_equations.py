@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from kfu.errors import DataError, SettingsError
 from kfu.kernels import KernelSpec
@@ -42,7 +42,7 @@ from kfu.least_squares.low_rank_fit import (
 from kfu.least_squares.memory import require_memory
 from kfu.least_squares.plain_system import PlainSolution, solve_plain
 from kfu.least_squares.ridge_system import LeftOut, RidgeSystem, Sums
-from kfu.least_squares.whitening import STRIP, Whitening
+from kfu.least_squares.whitening import Whitening
 from kfu.solvers.blas_threads import blas_threads
 
 FORMS = ("auto", "plain", "whitened")
@@ -99,6 +99,7 @@ class NormalEquations:
         self.seconds = {"centres": time.perf_counter() - begin, "kernel": 0.0, "products": 0.0}
         self._systems: dict[tuple[Any, ...], RidgeSystem] = {}
         self._sums: Sums | None = None
+        self._trace: float | None = None
         self._products: np.ndarray | None = None  # room for those of a slice
 
     @property
@@ -178,10 +179,10 @@ class NormalEquations:
 
     def _changed(self) -> None:
         self._systems.clear()
-        self._sums = None
+        self._sums = self._trace = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_systems": {}, "_sums": None, "_products": None}
+        return {**self.__dict__, "_systems": {}, "_sums": None, "_trace": None, "_products": None}
 
     # -- solving ----------------------------------------------------------------------------------
 
@@ -220,7 +221,10 @@ class NormalEquations:
             return None
         sums = Sums(self.B, self.G, self.s, self.q, self.total)
         found = solve_plain(sums, self.whitening, ridges[0], bias=bias, threads=self.threads)
-        return found if found is not None and np.isfinite(found.coef).all() else None
+        if found is None or not np.isfinite(found.coef).all():
+            return None
+        self._trace = found.trace
+        return found
 
     @property
     def _is_well_conditioned(self) -> bool:
@@ -327,18 +331,10 @@ class NormalEquations:
         return self.system(ridges, bias=bias).left_out(features, Y, weight)
 
     def trace(self) -> float:
-        """Σ w K̃(x, x) over the rows added: tr(B) = tr(K_mm⁻¹ A)."""
-        is_plain = self.form == "plain" and self._is_well_conditioned
-        if self._sums is not None or not is_plain:
-            return float(self.sums().B.diagonal().sum())
-        with blas_threads(len(self.B), self.threads):
-            inverse, _ = lapack.dpotri(self.whitening.factor, lower=1)
-        total = -float(inverse.diagonal() @ self.B.diagonal())
-        for start in range(0, len(inverse), STRIP):
-            part = slice(start, min(start + STRIP, len(inverse)))
-            below = np.tril(inverse[start:, part])
-            total += 2.0 * float(np.einsum("ij,ij->", below, self.B[start:, part]))
-        return total
+        """Σ w K̃(x, x) over the rows added."""
+        if self._trace is None:
+            self._trace = float(self.sums().B.diagonal().sum())
+        return self._trace
 
     def _checked(self, X: Any, Y: Any, weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
         Y = checked_targets(Y, X.shape[0])

@@ -3,7 +3,9 @@
     (A + ridge K_mm) c = b,   A = K_mℓ W K_ℓm,  b = K_mℓ W Y          (no bias)
 
 With a free bias the sums s = K_mℓ W 1, σ = Σw, q = YᵀW1 make it the same problem about the means:
-A − ssᵀ/σ and b − sqᵀ/σ, bias = (q − cᵀs)/σ. ‖f‖² = cᵀK_mm c = ‖Lᵀc‖² with K_mm = LLᵀ.
+A − ssᵀ/σ and b − sqᵀ/σ, bias = (q − cᵀs)/σ. ‖f‖² = cᵀK_mm c = ‖Lᵀc‖² with K_mm = LLᵀ. The factor
+RRᵀ of the matrix also gives the trace of K̃ over the rows, tr(K_mm⁻¹A) = ‖L⁻¹R‖² − ridge m (and
+‖L⁻¹s‖²/σ with a bias), where L⁻¹R is a triangle: m³/3.
 
 One factorisation (m³/3) takes the place of whitening A by L (2m³) and factoring the result. Nothing
 is lost by it: A was rounded when it was added up, by ε‖A‖, and whitening only moves that error
@@ -23,18 +25,22 @@ from kfu.least_squares.ridge_system import Sums
 from kfu.least_squares.whitening import Whitening
 from kfu.solvers.blas_threads import blas_threads
 
+TRACE_STRIP = 512  # columns of a triangle that are solved for at a time
+
 
 @dataclass
 class PlainSolution:
     """c (r, t) of the kept centres, the bias of each output, ‖f‖² and Σ c b of each, and how exact.
 
-    residual: the largest ‖b − (A + ridge K_mm)c‖ / ‖b‖ of the outputs.
+    trace: Σ w K̃(x, x) over the rows. residual: the largest ‖b − (A + ridge K_mm)c‖ / ‖b‖ of the
+    outputs.
     """
 
     coef: np.ndarray
     offset: np.ndarray
     norm: np.ndarray
     product: np.ndarray
+    trace: float
     residual: float
     reciprocal_condition: float
 
@@ -76,9 +82,22 @@ def solve_plain(
             offset,
             whitening.squared_norms(coef),
             (coef * right).sum(axis=0),
+            _trace(whitening.factor, factor, ridge, np.sqrt(sums.total) * mean),
             float(residual.max(initial=0.0)),
             float(reciprocal),
         )
+
+
+def _trace(L: np.ndarray, R: np.ndarray, ridge: float, taken: np.ndarray) -> float:
+    """‖L⁻¹R‖² − ridge m + ‖L⁻¹taken‖²; a strip of columns needs the rows from its first on."""
+    m = len(L)
+    half = blas.dtrsv(L, taken, lower=1)
+    total = float(half @ half) - ridge * m
+    for start in range(0, m, TRACE_STRIP):
+        strip = np.asfortranarray(np.tril(R[start:, start : start + TRACE_STRIP]))
+        solved = blas.dtrsm(1.0, L[start:, start:], strip, lower=1, overwrite_b=1)
+        total += float(np.einsum("ij,ij->", solved, solved))
+    return total
 
 
 def _lower_norm(matrix: np.ndarray, strip: int = 256) -> float:

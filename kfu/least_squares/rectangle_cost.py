@@ -34,7 +34,7 @@ def training_operations(s: RectangleSizes, *, whitens: bool) -> dict[str, float]
         factors = s.ridges / 3.0 if s.ridges <= MOST_CHOLESKY else 9.0
         solve = (2.0 + factors) * s.r**3
     else:
-        solve = s.r**2 * s.d + s.r**3  # K_mm again, a factor, and the inverse of K_mm (the trace)
+        solve = s.r**2 * s.d + 2.0 / 3.0 * s.r**3  # K_mm again, a factor, a triangle (the trace)
     return {
         "centres": s.m**2 * s.d + s.r**3 / 3.0,
         "kernel": 2.0 * s.n * s.r * s.d,

@@ -65,7 +65,7 @@ def diagonal_of(X: Any, block: Any, kernel: KernelSpec, threads: int = 0) -> np.
 
 
 class Whitening:
-    """The feature map φ of the centres: rank(K_mm) features.
+    """The feature map φ of the centres: rank(K_mm) features. `factor` is L in its lower triangle.
 
     `centres` is an m × d matrix (dense or CSR), or the square K_mm for a precomputed kernel, whose
     points are then rows of values with the m centres. Values K(z, x) have the given precision;
@@ -89,6 +89,7 @@ class Whitening:
         largest = float(K.diagonal().max())
         diagonal, norm = K.diagonal().copy(), float(lapack.dlange("1", K.T))
         self.tolerance = RANK_TOLERANCE[precision] * max(largest, 0.0)
+        self.diagonal: np.ndarray | None = None  # of K_mm, if the upper half of `factor` holds it
         with blas_threads(self.m, threads):
             if not self._factored(K, diagonal, norm):
                 self._factored_by_pivots(K, diagonal, norm)
@@ -106,11 +107,8 @@ class Whitening:
                 K[part, part] = np.tril(K[part, part], -1) + np.tril(K[part, part], -1).T
             K[np.diag_indices(self.m)] = diagonal
             return False
-        for start in range(0, self.m, STRIP):
-            part = slice(start, min(start + STRIP, self.m))
-            factor[: part.start, part] = 0.0
-            factor[part, part] = np.tril(factor[part, part])
         self.kept, self.factor = np.arange(self.m), factor
+        self.diagonal = diagonal
         self.reciprocal_condition = reciprocal
         return True
 
@@ -184,9 +182,17 @@ class Whitening:
         return self.spread(kept)
 
     def centre_values(self) -> np.ndarray:
-        """K_mm of the kept centres, float64, in the order of the features: a new matrix."""
-        kept = centres_of(self.centres, self.kept, self.kernel)
-        return np.asarray(Gram(kept, self.kernel, "float64", self.threads).block(None, None)).T
+        """K_mm of the kept centres, float64, in the order of the features: a new matrix, of which
+        the lower triangle is meant."""
+        if self.diagonal is None:
+            kept = centres_of(self.centres, self.kept, self.kernel)
+            return np.asarray(Gram(kept, self.kernel, "float64", self.threads).block(None, None)).T
+        values = np.empty_like(self.factor)  # the half that LAPACK has left alone
+        for start in range(0, self.m, STRIP):
+            part = slice(start, min(start + STRIP, self.m))
+            values[start:, part] = self.factor[part, start:].T
+        values[np.diag_indices(self.m)] = self.diagonal
+        return values
 
     def centre_product(self, coef: np.ndarray) -> np.ndarray:
         """K_mm c = L Lᵀc for coefficients of the kept centres."""
