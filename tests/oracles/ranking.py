@@ -36,20 +36,30 @@ def incidence(pairs, n):
 
 
 def solve_dual(K, pairs, upper, targets=None):
-    """α that maximises tᵀα − ½ αᵀPKPᵀα in the box: L-BFGS-B, then an active set method."""
+    """α that maximises tᵀα − ½ αᵀPKPᵀα in the box: L-BFGS-B, then an active set method.
+
+    L-BFGS-B begins anew from where it ends until that gains nothing: its line search may give up
+    far from the solution, where depends on the last bits of the machine's products.
+    """
     P = incidence(pairs, len(K))
     G = P @ K @ P.T
     upper = np.asarray(upper, dtype=float)
     t = np.ones(len(P)) if targets is None else np.asarray(targets, dtype=float)
-    found = minimize(
-        lambda a: 0.5 * a @ G @ a - t @ a,
-        np.zeros(len(P)),
-        jac=lambda a: G @ a - t,
-        bounds=[(0.0, float(u)) for u in upper],
-        method="L-BFGS-B",
-        options={"maxiter": 20000, "maxfun": 10**6, "ftol": 1e-16, "gtol": 1e-11, "maxcor": 50},
-    )
-    return _solve_face(G, t, upper, np.clip(found.x, 0.0, upper))
+    alpha, value = np.zeros(len(P)), 0.0
+    for _ in range(50):
+        found = minimize(
+            lambda a: 0.5 * a @ G @ a - t @ a,
+            alpha,
+            jac=lambda a: G @ a - t,
+            bounds=[(0.0, float(u)) for u in upper],
+            method="L-BFGS-B",
+            options={"maxiter": 20000, "maxfun": 10**6, "ftol": 1e-16, "gtol": 1e-11, "maxcor": 50},
+        )
+        alpha = np.clip(found.x, 0.0, upper)
+        if not found.fun < value - 1e-14 * abs(value):
+            break
+        value = found.fun
+    return _solve_face(G, t, upper, alpha)
 
 
 def _solve_face(G, t, upper, alpha):

@@ -282,7 +282,11 @@ def test_dims_and_bad_input():
 @pytest.mark.data
 @pytest.mark.skipif("KFU_DATA" not in os.environ, reason="KFU_DATA is not set")
 def test_banana_errors_are_those_of_the_literature():
-    """10.73 ± 0.42 % are reported for banana (mean of 100 splits), 11.53 % for the SVM."""
+    """10.73 ± 0.42 % are reported for banana (mean of 100 splits), 11.53 % for the SVM.
+
+    One split, and linear programs with several solutions: which one is found, and so which
+    dimension is chosen, differs between processors (less than 12.5 and 12.6 % were seen).
+    """
     from kfu.io import read_dataset
 
     folder = Path(os.environ["KFU_DATA"]) / "ida"
@@ -290,7 +294,9 @@ def test_banana_errors_are_those_of_the_literature():
     test = read_dataset(folder / "banana.split1.t.gz")
     kernel = KernelSpec.make("rbf", gamma=1.0)
     path = kernel_projection(train.X, train.y, kernel, dims=range(10, 36, 5))
-    scores = expansion_scores(
-        train.X, path.coef[path.chosen], kernel, test.X, bias=path.bias[path.chosen]
-    )
-    assert np.mean((scores[:, 0] > 0) != (test.y > 0)) < 0.125
+    errors = []
+    for coef, bias in zip(path.coef, path.bias, strict=True):
+        scores = expansion_scores(train.X, coef, kernel, test.X, bias=bias)
+        errors.append(float(np.mean((scores[:, 0] > 0) != (test.y > 0))))
+    assert min(errors) < 0.12
+    assert errors[path.chosen] < 0.13
