@@ -36,6 +36,8 @@ Product = Callable[[np.ndarray], np.ndarray]
 REFRESH = 50  # steps after which the true residual is computed
 LARGEST_DRIFT = 0.1  # of the updated residual from the true one, relative to it
 LEAST_PROGRESS = 0.5  # of the true residual from one verification to the next, else it stalls
+LONE_ROWS = 10_000  # up to which a dot product runs on one thread, the same whatever their number
+NONE_BAD = np.zeros(1, dtype=bool)
 
 
 @dataclass
@@ -88,6 +90,7 @@ class _Columns:
         self.products = 0
         self.least_curvature = math.inf
         self.active = np.empty(0, dtype=np.int64)
+        self.lone_residual: float | None = None  # of the last step, if it was a lone one
 
     def product(self, P: np.ndarray) -> np.ndarray:
         self.products += P.shape[1]
@@ -118,6 +121,9 @@ class _Columns:
     def step(self, refresh: bool) -> np.ndarray:
         """One step of every active column. Returns which of them met pᵀAp ≤ 0 (not moved)."""
         Q = self.product(self.P)
+        self.lone_residual = None
+        if not refresh and Q.shape[1] == 1 and len(Q) <= LONE_ROWS and self._lone_step(Q):
+            return NONE_BAD
         curvature, length = _dots(self.P, Q), _dots(self.P, self.P)
         self.finite = np.isfinite(curvature)
         usable = (curvature > 0.0) & self.finite & (self.rz > 0.0)
@@ -144,6 +150,26 @@ class _Columns:
         self.P += Z
         self.rz = rz
         return ~usable
+
+    def _lone_step(self, Q: np.ndarray) -> bool:
+        """The step of a single short column, in plain numbers: arrays of one number take as long as
+        its products. False, nothing being changed, where it is not an ordinary one."""
+        p, q, r, rz = self.P[:, 0], Q[:, 0], self.R[:, 0], float(self.rz[0])
+        curvature, length = float(p @ q), float(p @ p)
+        if not (0.0 < curvature < math.inf and rz > 0.0 and length > 0.0):
+            return False
+        self.least_curvature = min(self.least_curvature, curvature / length)
+        alpha = rz / curvature
+        self.x[:, 0] += alpha * p
+        r -= alpha * q
+        self.finite = ~NONE_BAD
+        self.iterations[self.active[0]] += 1
+        Z = self._preconditioned(self.R)
+        self.rz = np.array([r @ Z[:, 0]])
+        p *= float(self.rz[0]) / rz
+        p += Z[:, 0]
+        self.lone_residual = math.sqrt(float(r @ r)) / float(self.divisor[self.active[0]])
+        return True
 
     def _replace_drifted(self) -> np.ndarray:
         """Put the true residual in place of one that has lost touch with it; says which were."""
@@ -260,6 +286,9 @@ def _until_all_seem_solved(
                 break
             steps += 1
             bad = columns.step(refresh=steps % refresh == 0)
+            lone = columns.lone_residual
+            if lone is not None and tolerance < lone < math.inf and progress is None:
+                continue
             relative = columns.relative(columns.R, columns.active)
             gone = bad | ~((relative > tolerance) & (relative < math.inf))  # NaN is gone too
             if gone.any():
