@@ -138,8 +138,8 @@ void DualSolver<T>::build_tiers(Index capacity) {
     row_tier_.reset(new RowTier<T>(n_, n_, rest, settings_.threads));
   }
   square_tier_.reset();  // before the new one is allocated
-  square_tier_.reset(
-      new SquareTier<T>(gram_, capacity, *row_tier_, settings_.value_cost >= kGatherValue));
+  square_tier_.reset(new SquareTier<T>(gram_, capacity, *row_tier_,
+                                       settings_.value_cost >= kGatherValue, settings_.threads));
   info_.chunk = capacity;
   if (members.empty()) return;
   std::vector<Index> slots, variables, points;

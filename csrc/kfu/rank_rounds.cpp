@@ -58,8 +58,8 @@ RankRounds<T>::RankRounds(const Gram<T>& gram, const RankProblem& problem, RankS
   const double square = static_cast<double>(capacity_ * capacity_) * sizeof(T);
   const bool keeps = needs_rows && settings.value_cost >= kCheapValue;
   rows_.reset(new RowTier<T>(n, n, keeps ? settings.cache_bytes - square : 0.0, settings.threads));
-  block_.reset(
-      new SquareTier<T>(gram, capacity_, *rows_, keeps && settings.value_cost >= kGatherValue));
+  block_.reset(new SquareTier<T>(gram, capacity_, *rows_,
+                                 keeps && settings.value_cost >= kGatherValue, settings.threads));
   if (map_) {
     std::vector<Index> points;
     std::vector<double> coef;

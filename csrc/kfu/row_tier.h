@@ -27,6 +27,9 @@ class RowTier {
   /// Rows have room for `length` values; at most bytes / (length·sizeof(T)) of them are kept.
   /// `threads` share the work of getting fresh memory.
   RowTier(Index n_variables, Index length, double bytes, int threads);
+  RowTier(const RowTier&) = delete;
+  RowTier& operator=(const RowTier&) = delete;
+  ~RowTier();
 
   Index capacity() const { return capacity_; }
   Index count() const { return static_cast<Index>(entries_.size()); }

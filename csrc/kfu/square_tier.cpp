@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kfu/prefault.h"
+
 namespace kfu {
 
 namespace {
@@ -16,7 +18,8 @@ Index leading_dimension(Index capacity) {
 }  // namespace
 
 template <class T>
-SquareTier<T>::SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier, bool gathers)
+SquareTier<T>::SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier, bool gathers,
+                          int threads)
     : gram_(gram),
       row_tier_(row_tier),
       capacity_(capacity),
@@ -31,6 +34,7 @@ SquareTier<T>::SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_t
       born_(capacity, 0),
       filled_(capacity, 0),
       diagonal_(capacity, 0.0) {
+  prefault(block_.data(), block_.size() * static_cast<Index>(sizeof(T)), threads);
   for (Index s = 0; s < capacity_; ++s)  // the loops read padding: it must be finite
     std::fill(block_.data() + s * ld_ + capacity_, block_.data() + (s + 1) * ld_, T(0));
 }

@@ -27,7 +27,7 @@ template <class T>
 class SquareTier final : public BlockRows<T> {
  public:
   /// `gathers` tells whether a value is dearer to compute than to fetch from the rectangular tier.
-  SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier, bool gathers);
+  SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier, bool gathers, int threads);
 
   Index capacity() const { return capacity_; }
   Index evaluations() const { return evaluations_; }
