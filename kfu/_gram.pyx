@@ -269,13 +269,16 @@ cdef class Gram:
             columns = self.single.get().make_columns_of(view)
         return move(columns)
 
-    cdef object fill(self, const int64_t[::1] points, const ColumnSet& columns):
+    cdef object fill(self, const int64_t[::1] points, const ColumnSet& columns, object room=None):
         shape = (points.shape[0], columns.size())
+        dtype = np.float64 if self.is_double else np.float32
+        if room is None or room.dtype != dtype or room.size < shape[0] * shape[1]:
+            out = np.empty(shape, dtype=dtype)
+        else:
+            out = room[: shape[0] * shape[1]].reshape(shape)
         if self.is_double:
-            out = np.empty(shape, dtype=np.float64)
             run_rows[double](dereference(self.double_), points, columns, out)
         else:
-            out = np.empty(shape, dtype=np.float32)
             run_rows[float](dereference(self.single), points, columns, out)
         return out
 
@@ -284,11 +287,11 @@ cdef class Gram:
         cdef unique_ptr[ColumnSet] columns = self.columns_of(cols)
         return self.fill(self.points_of(rows), dereference(columns))
 
-    def cross(self, Z):
-        """K(all points, the rows of Z)."""
+    def cross(self, Z, room=None):
+        """K(all points, the rows of Z), in the memory of the one-dimensional `room` if that does."""
         keepalive = []
         cdef unique_ptr[ColumnSet] columns = self.columns_of_other(Z, keepalive)
-        return self.fill(self.points_of(None), dereference(columns))
+        return self.fill(self.points_of(None), dereference(columns), room)
 
     def decision(self, points, coef, Z, out=None):
         """Σ_i coef[i, m] K(points[i], z) for the rows z of Z: float64, (rows of Z) × outputs.

@@ -101,6 +101,7 @@ class NormalEquations:
         self._sums: Sums | None = None
         self._trace: float | None = None
         self._products: np.ndarray | None = None  # room for those of a slice
+        self._room: np.ndarray | None = None  # for the kernel values of a block
 
     @property
     def outputs(self) -> int:
@@ -118,7 +119,7 @@ class NormalEquations:
             return self
         self._changed()
         begin = time.perf_counter()
-        values = self.whitening.values(X)
+        values = self.whitening.values(X, self._room_for(X.shape[0]))
         middle = time.perf_counter()
         self.seconds["kernel"] += middle - begin
         if self.form == "whitened":
@@ -139,17 +140,26 @@ class NormalEquations:
         self.seconds["products"] += time.perf_counter() - middle
         return self
 
+    def _room_for(self, rows: int) -> np.ndarray:
+        """Memory for the kernel values of a block, the same for all: fresh pages cost as much as a
+        third of the values."""
+        size = rows * self.whitening.rank
+        if self._room is None or self._room.size < size:
+            self._room = np.empty(size, dtype=self.whitening.precision)
+        return self._room
+
     def _add_targets(self, values: np.ndarray, WY1: np.ndarray) -> None:
+        """Also tells values that are not finite: one of them spoils the sum over its column."""
         for start in range(0, len(values), SLICE):
             part = values[start : start + SLICE].astype(np.float64, copy=False)
             sums = part.T @ WY1[start : start + SLICE]
+            if not np.isfinite(sums).all():
+                found = "kernel values are not finite"
+                raise DataError("data", None, found, "mend or scale the features")
             self.G += sums[:, :-1]
             self.s += sums[:, -1]
 
     def _add_products(self, values: np.ndarray) -> None:
-        if not np.isfinite(values).all():
-            found = "kernel values are not finite"
-            raise DataError("data", None, found, "mend or scale the features")
         if values.dtype == np.float64:
             blas.dsyrk(1.0, values, beta=1.0, c=self.B, trans=1, lower=1, overwrite_c=1)
             return
@@ -182,7 +192,14 @@ class NormalEquations:
         self._sums = self._trace = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_systems": {}, "_sums": None, "_trace": None, "_products": None}
+        return {
+            **self.__dict__,
+            "_systems": {},
+            "_sums": None,
+            "_trace": None,
+            "_products": None,
+            "_room": None,
+        }
 
     # -- solving ----------------------------------------------------------------------------------
 

@@ -153,11 +153,14 @@ class Whitening:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_gram": None, "_factor32": None}
 
-    def values(self, X: Any) -> np.ndarray:
-        """K(x, z) for the rows x of X and the kept centres z: rows × rank, in Fortran order."""
+    def values(self, X: Any, room: np.ndarray | None = None) -> np.ndarray:
+        """K(x, z) for the rows x of X and the kept centres z: rows × rank, in Fortran order.
+
+        In the memory of `room` (one-dimensional) where that is large enough.
+        """
         if self.kernel.is_precomputed:
             X = X[:, self.kept]
-        return np.asarray(self.gram.cross(X)).T
+        return np.asarray(self.gram.cross(X, room)).T
 
     def features(self, X: Any) -> np.ndarray:
         """φ(x) for the rows x of X: rows × rank, in Fortran order and the precision of values."""
