@@ -397,7 +397,6 @@ void DualSolver<T>::extrapolate(Index moved) {
                                  F_.data(),     n_groups_,    has_equality_};
   if (extrapolation_.propose(view, static_cast<Index>(kMostStopped * static_cast<double>(moved))) &&
       amplified_ * extrapolation_.amplification() <= kMostAmplified) {
-    amplified_ *= extrapolation_.amplification();
     const std::vector<double> old_beta = beta_, old_F = F_;
     extrapolation_.advance(F_.data());
     std::copy(extrapolation_.target().begin(), extrapolation_.target().end(), beta_.begin());
@@ -405,6 +404,7 @@ void DualSolver<T>::extrapolate(Index moved) {
     if (!extrapolation_.stopped().empty())
       update_gradient(extrapolation_.stopped(), extrapolation_.stopped_delta());
     if (objective_change(view, old_beta, old_F) < 0.0) {
+      amplified_ *= extrapolation_.amplification();
       ++info_.extrapolations;
     } else {
       beta_ = old_beta;
@@ -430,6 +430,7 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
     for (const Index k : places) points.push_back(point_[k]);
     map_->add(points.data(), delta.data(), static_cast<Index>(points.size()));
     recompute_linear_gradient();
+    column_work_ += settings_.value_cost;
     return;
   }
   std::vector<const T*> kept;

@@ -13,8 +13,8 @@
 //
 // Extrapolation. Where many chunks are needed to meet every unbounded variable, snapshots of (β, F)
 // give directions whose curvature is known, and now and then β is moved to the best point they span
-// (extrapolation.h). Snapshots are of one order of the places: shrinking, unshrinking
-// and a new gradient forget them.
+// (extrapolation.h). Snapshots are of one order of the places: shrinking, unshrinking and a new
+// gradient forget them.
 //
 // Convergence is judged here by the maintained F; the caller certifies it in float64
 // (certificate.h), may hand the exact gradient back with reset_gradient() and go on, which is
@@ -162,9 +162,9 @@ class DualSolver final : public OuterLoop {
   Extrapolation<double> extrapolation_;  // over the active places
   double amplified_ = 1.0;               // what it may have multiplied errors of F by
   bool may_shrink_;
-  double column_work_ =
-      0.0;  // multiply-adds for each active variable, since shrinking was last asked
-  double wasted_work_ = 0.0;  // ... of all settled variables, since the last shrinking
+  // Multiply-adds: for each active variable since shrinking was last asked for, and for all that
+  // were settled since the last shrinking.
+  double column_work_ = 0.0, wasted_work_ = 0.0;
   Index full_row_evaluations_ = 0;
   Index past_square_evaluations_ = 0;
   Info info_;

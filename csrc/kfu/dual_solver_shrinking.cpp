@@ -44,8 +44,9 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends) {
   column_work_ = 0.0;
   if (static_cast<double>(leaving) < kWorthShrinking * static_cast<double>(n_active_)) return false;
   const double staying = static_cast<double>(n_active_ - leaving);
-  const double rows = static_cast<double>(map_ ? 0 : row_tier_->count());
-  const double cost = staying * (kMoveValue * rows + kPackColumn * settings_.value_cost);
+  const double rows = static_cast<double>(row_tier_->count());
+  const double columns = map_ ? 0.0 : kPackColumn * settings_.value_cost;  // w needs none
+  const double cost = staying * (kMoveValue * (rows + 1.0) + columns);     // 1: the places' own
   if (wasted_work_ < cost) return false;
   wasted_work_ = 0.0;
 

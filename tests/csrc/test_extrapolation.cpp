@@ -149,16 +149,17 @@ void stops_at_bounds_and_keeps_the_sums(int n_groups) {
 }
 
 void stays_on_its_side_of_a_kink() {
-  Descent descent(5.0);
+  Descent descent(20.0);
   descent.kink.assign(n, 0.3);
   Extrapolation<double> extrapolation(0.5);
-  for (int s = 0; s < 2; ++s) {
+  for (int s = 0; s < 3; ++s) {
     extrapolation.remember(descent.view());
     descent.sweep();
   }
   descent.beta[3] = 0.0;  // as if it had come to rest there
   descent.F = descent.gradient();
-  if (!extrapolation.propose(descent.view(), n)) return;
+  CHECK(extrapolation.propose(descent.view(), n));
+  CHECK(extrapolation.target()[3] == 0.0);
   for (Index k = 0; k < n; ++k) CHECK(extrapolation.target()[k] * descent.beta[k] >= 0.0);
 }
 

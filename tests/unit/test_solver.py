@@ -147,6 +147,17 @@ def test_shrinking_ends_with_a_full_check():
     assert truth.kkt_gap <= 1e-4
 
 
+def test_the_explicit_w_of_a_linear_kernel_shrinks_too():
+    X, y = blobs(4000, 3, 8, shift=2.5)
+    linear = KernelSpec.make("linear")
+    settings = {"kernel": linear, "solver": "svmfu", "chunk": 60, "tolerance": 1e-4}
+    shrunk, upper = run(X, y, 1.0, **settings)
+    full, _ = run(X, y, 1.0, **settings, shrinking=False)
+    assert shrunk.info.shrinks > 0
+    assert shrunk.info.objective == pytest.approx(full.info.objective, rel=1e-7)
+    assert judge(X @ X.T, y, upper, shrunk.alpha, shrunk.bias).kkt_gap <= 1e-4 * (1 + 1e-6)
+
+
 def test_a_warm_start_is_recognised_as_optimal():
     X, y = blobs(500, 4, 1)
     cold, _ = run(X, y, 5.0, tolerance=1e-5, precision="float64")
