@@ -1,0 +1,188 @@
+// How F of the active variables follows β: rows of those that moved, kept or formed, and steps
+// along earlier differences; see dual_solver.h for the contract.
+#include <algorithm>
+#include <map>
+
+#include "kfu/dual_solver.h"
+
+namespace kfu {
+
+namespace {
+
+// In multiply-adds: the function behind a kernel value, and reading a value of a kept row.
+constexpr double kFunctionCost = 16.0;
+constexpr double kReadValue = 12.0;
+// Variables that may need a row of their own when β is extrapolated, as part of those a round
+// moves.
+constexpr double kMostStopped = 0.1;
+// What extrapolation may multiply the rounding errors of F by, all in all: they are far below the
+// 1e-10 that the certificate allows for.
+constexpr double kMostAmplified = 1e3;
+
+}  // namespace
+
+template <class T>
+void DualSolver<T>::initialise_gradient(const std::vector<double>* gradient) {
+  std::vector<Index> places;
+  std::vector<double> delta;
+  for (Index k = 0; k < n_; ++k)
+    if (beta_[k] != 0.0) {
+      places.push_back(k);
+      delta.push_back(beta_[k]);
+    }
+  if (places.empty()) return;
+  if (gradient == nullptr) {
+    update_gradient(places, delta);
+    return;
+  }
+  F_ = *gradient;
+  if (map_) {
+    std::vector<Index> points;
+    for (const Index k : places) points.push_back(point_[k]);
+    map_->add(points.data(), delta.data(), static_cast<Index>(points.size()));
+  }
+}
+
+template <class T>
+void DualSolver<T>::extrapolate(Index moved) {
+  if (!selector_.adapts() || map_ || covers_all()) return;
+  if (n_unbounded_ <= square_tier_->capacity()) return;
+  if (!extrapolation_.is_due(moved, n_unbounded_)) return;
+  const DescentView<double> view{n_active_,     beta_.data(), lower_.data(),
+                                 upper_.data(), kink_.data(), group_.data(),
+                                 F_.data(),     n_groups_,    has_equality_};
+  if (extrapolation_.propose(view, static_cast<Index>(kMostStopped * static_cast<double>(moved))) &&
+      amplified_ * extrapolation_.amplification() <= kMostAmplified) {
+    const std::vector<double> old_beta = beta_, old_F = F_;
+    extrapolation_.advance(F_.data());
+    std::copy(extrapolation_.target().begin(), extrapolation_.target().end(), beta_.begin());
+    for (Index k = 0; k < n_active_; ++k) note_beta(k);
+    if (!extrapolation_.stopped().empty())
+      update_gradient(extrapolation_.stopped(), extrapolation_.stopped_delta());
+    if (objective_change(view, old_beta, old_F) < 0.0) {
+      amplified_ *= extrapolation_.amplification();
+      ++info_.extrapolations;
+    } else {
+      beta_ = old_beta;
+      F_ = old_F;
+      for (Index k = 0; k < n_active_; ++k) note_beta(k);
+    }
+  }
+  extrapolation_.remember(view);
+}
+
+template <class T>
+void DualSolver<T>::recompute_linear_gradient() {
+  map_->apply(point_.data(), n_active_, F_.data());
+  for (Index k = 0; k < n_active_; ++k) F_[k] += linear_[k] + ridge_[k] * beta_[k];
+}
+
+// F of the active variables gains Σ delta·K(places, ·).
+template <class T>
+void DualSolver<T>::update_gradient(const std::vector<Index>& places,
+                                    const std::vector<double>& delta) {
+  if (map_) {
+    std::vector<Index> points;
+    for (const Index k : places) points.push_back(point_[k]);
+    map_->add(points.data(), delta.data(), static_cast<Index>(points.size()));
+    recompute_linear_gradient();
+    column_work_ += settings_.value_cost;
+    return;
+  }
+  std::vector<const T*> kept;
+  std::map<Index, Extension> short_rows;  // by the number of columns they have
+  std::vector<double> kept_delta, new_delta;
+  std::vector<Index> new_places;
+  for (std::size_t c = 0; c < places.size(); ++c) {
+    const Index k = places[c];
+    F_[k] += ridge_[k] * delta[c];
+    T* row = row_tier_->find(variable_[k]);
+    if (row == nullptr) {
+      new_places.push_back(k);
+      new_delta.push_back(delta[c]);
+    } else if (row_tier_->valid(variable_[k]) < n_active_) {
+      Extension& part = short_rows[row_tier_->valid(variable_[k])];
+      part.points.push_back(point_[k]);
+      part.delta.push_back(delta[c]);
+      part.rows.push_back(row);
+      row_tier_->set_valid(variable_[k], n_active_);
+    } else {
+      kept.push_back(row);
+      kept_delta.push_back(delta[c]);
+    }
+  }
+  const auto empty = short_rows.find(0);  // memory of a row, but no values
+  const Index n_missed = static_cast<Index>(
+      new_places.size() + (empty == short_rows.end() ? 0 : empty->second.points.size()));
+  info_.cache_hits += static_cast<Index>(places.size()) - n_missed;
+  info_.cache_misses += n_missed;
+  column_work_ += static_cast<double>(n_missed) * (settings_.value_cost + kFunctionCost) +
+                  static_cast<double>(static_cast<Index>(places.size()) - n_missed) * kReadValue;
+  add_kept_rows(kept, kept_delta, 0, n_active_);
+  for (const auto& part : short_rows) extend_kept_rows(part.second, part.first);
+  std::vector<Index> points;
+  std::vector<T*> keep;
+  // Shared rows of bounded variables are worth keeping: other solvers may want them.
+  if (displace_ == Displace::settled_only && !rows_are_shared_) row_tier_->offer_settled(is_free_);
+  for (const Index k : new_places) {
+    points.push_back(point_[k]);
+    const bool worth = is_free(k) || displace_ == Displace::any || rows_are_shared_;
+    keep.push_back(worth ? row_tier_->insert(variable_[k], n_active_, is_free_, displace_)
+                         : nullptr);
+  }
+  if (displace_ == Displace::any ||
+      rows_are_shared_)  // a small tier may have displaced a row of this very batch
+    for (std::size_t c = 0; c < keep.size(); ++c)
+      for (std::size_t later = c + 1; later < keep.size() && keep[c] != nullptr; ++later)
+        if (keep[later] == keep[c]) keep[c] = nullptr;
+  gram_.accumulate(points.data(), new_delta.data(), static_cast<Index>(points.size()), 1, *columns_,
+                   0, n_active_, F_.data(), n_, keep.data());
+  full_row_evaluations_ += static_cast<Index>(points.size()) * n_active_;
+}
+
+template <class T>
+void DualSolver<T>::add_kept_rows(const std::vector<const T*>& rows,
+                                  const std::vector<double>& delta, Index first, Index last) {
+  constexpr Index kColumns = 4096;
+  const Index n_rows = static_cast<Index>(rows.size());
+  if (n_rows == 0) return;
+  const Index n_blocks = (last - first + kColumns - 1) / kColumns;
+#pragma omp parallel for schedule(dynamic) \
+    num_threads(settings_.threads) if (n_rows * (last - first) > 200000)
+  for (Index b = 0; b < n_blocks; ++b) {
+    const Index begin = first + b * kColumns, end = std::min(last, begin + kColumns);
+    std::vector<const T*> shifted(rows.size());
+    for (Index r = 0; r < n_rows; ++r) shifted[r] = rows[r] + begin;
+    loops_.add_rows(F_.data() + begin, shifted.data(), delta.data(), n_rows, end - begin);
+  }
+}
+
+// Kept rows that have fewer columns than are active: use what is there, compute the rest.
+template <class T>
+void DualSolver<T>::extend_kept_rows(const Extension& part, Index valid) {
+  const Index count = static_cast<Index>(part.points.size());
+  const std::vector<const T*> known(part.rows.begin(), part.rows.end());
+  add_kept_rows(known, part.delta, 0, valid);
+  gram_.accumulate(part.points.data(), part.delta.data(), count, 1, *columns_, valid, n_active_,
+                   F_.data(), n_, part.rows.data());
+  full_row_evaluations_ += count * (n_active_ - valid);
+}
+
+template void DualSolver<float>::initialise_gradient(const std::vector<double>*);
+template void DualSolver<float>::extrapolate(Index);
+template void DualSolver<float>::recompute_linear_gradient();
+template void DualSolver<float>::add_kept_rows(const std::vector<const float*>&,
+                                               const std::vector<double>&, Index, Index);
+template void DualSolver<float>::extend_kept_rows(const Extension&, Index);
+template void DualSolver<float>::update_gradient(const std::vector<Index>&,
+                                                 const std::vector<double>&);
+template void DualSolver<double>::initialise_gradient(const std::vector<double>*);
+template void DualSolver<double>::extrapolate(Index);
+template void DualSolver<double>::recompute_linear_gradient();
+template void DualSolver<double>::add_kept_rows(const std::vector<const double*>&,
+                                                const std::vector<double>&, Index, Index);
+template void DualSolver<double>::extend_kept_rows(const Extension&, Index);
+template void DualSolver<double>::update_gradient(const std::vector<Index>&,
+                                                  const std::vector<double>&);
+
+}  // namespace kfu
