@@ -28,6 +28,13 @@ T curvature_floor(T diagonal) {
   return std::max(relative * diagonal, std::numeric_limits<T>::min());
 }
 
+// Where a step from `old` to `value` ends: at `end`, if only rounding of the sum keeps it from
+// there. Such a rest would count as unbounded and fix a bias that is free.
+double landed(double old, double value, double end) {
+  constexpr double rounding = 16.0 * std::numeric_limits<double>::epsilon();
+  return std::fabs(end - value) <= rounding * (std::fabs(old) + std::fabs(value)) ? end : value;
+}
+
 // A block gathered from the rows of a larger one.
 template <class T>
 class GatheredRows final : public BlockRows<T> {
@@ -272,8 +279,8 @@ typename Smo<T, G>::Step Smo<T, G>::pair_step(LocalProblem<T, G>& p, BlockRows<T
   Step step;
   step.stayed_free = p.is_free(i) && p.is_free(j);
   const double old_i = p.beta[i], old_j = p.beta[j];
-  p.beta[i] = t == room_i ? end_i : old_i + t;
-  p.beta[j] = t == room_j ? end_j : old_j - t;
+  p.beta[i] = t == room_i ? end_i : landed(old_i, old_i + t, end_i);
+  p.beta[j] = t == room_j ? end_j : landed(old_j, old_j - t, end_j);
   step.moved = p.beta[i] != old_i || p.beta[j] != old_j;
   p.update_mask(i);
   p.update_mask(j);
@@ -294,8 +301,9 @@ typename Smo<T, G>::Step Smo<T, G>::single_step(LocalProblem<T, G>& p, BlockRows
   const double old = p.beta[k];
   const double slope = increase ? p.up_F(k) : p.low_F(k);
   const double target = old - slope / curvature;
-  p.beta[k] = increase ? std::min(target, piece_end_up(old, p.upper[k], p.kink[k]))
-                       : std::max(target, piece_end_down(old, p.lower[k], p.kink[k]));
+  const double end = increase ? piece_end_up(old, p.upper[k], p.kink[k])
+                              : piece_end_down(old, p.lower[k], p.kink[k]);
+  p.beta[k] = landed(old, increase ? std::min(target, end) : std::max(target, end), end);
   step.moved = p.beta[k] != old;
   p.update_mask(k);
   ends = step_and_scan(p, row_k, zero_row_.data(), p.beta[k] - old);

@@ -72,3 +72,21 @@ def test_a_checkpoint_holds_every_machine_begun(tmp_path):
     assert [r for stage, r in resumed_from if stage == "1/3"] == [0]
     assert model.info["status"] == "converged"
     assert not path.exists()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rounding_leaves_no_variable_beside_its_bound(seed):
+    """Warm starts down to costs where all are at C: a rest of C - α = 1e-16 would be taken for an
+    unbounded vector and fix a bias that is free in an interval."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(40, 2)), np.repeat([-1.0, 1.0], 20)
+    settings = SolverSettings(tolerance=1e-6, polish=True, threads=1)
+    model = None
+    for cost in np.geomspace(3.0, 0.01, 25):
+        model = train(X, y, cost=float(cost), start=model, settings=settings)
+        alpha = np.abs(model.coef[0])
+        rest = np.minimum(alpha, cost - alpha)
+        assert not ((rest > 0.0) & (rest < 1e-13 * cost)).any()
+        low, high = model.info["bias_interval"]
+        assert (model.info["n_usv"] == 0) == (high - low > 1e-6)
+    assert model.info["n_usv"] == 0
