@@ -30,7 +30,7 @@ from kfu.cli.path_setup import (
     splits_wanted,
 )
 from kfu.cli.path_tables import from_table, is_table_wanted, write_table
-from kfu.cli.train import default_model_path, interrupt_on_terminate
+from kfu.cli.train import MODEL_SUFFIX, default_model_path, interrupt_on_terminate
 from kfu.errors import SettingsError
 from kfu.paths.following import follow_path
 from kfu.paths.loading import path_of
@@ -102,6 +102,8 @@ def path(data: str, output: str | None, report: str | None, **opts: Any) -> int:
     begin = time.perf_counter()
     check_wanted(opts)
     is_path = kind_of(data) == "path"
+    if output is not None and output.lower().endswith(MODEL_SUFFIX):
+        output, opts["model"] = None, model_named_by(output, is_path, opts)
     places = {"-o": output, "--report": report, "--model": opts["model"]}
     places |= {"--plot": opts["plot"], "--html": opts["html"]}
     inputs.check_distinct(places, [data, opts["validate"], opts["train"], opts["weights_file"]])
@@ -140,6 +142,13 @@ def check_wanted(opts: dict[str, Any]) -> None:
         from kfu.paths.picture import check_picture_name
 
         check_picture_name(opts["plot"])
+
+
+def model_named_by(output: str, is_path: bool, opts: dict[str, Any]) -> str:
+    """The model file where -o has the name of one: from a path file, the model is the output."""
+    if is_path and opts["model"] is None and (opts["at"] is not None or opts["select"] is not None):
+        return output
+    raise SettingsError(f"-o {output}: -o names the path file; name the model with --model")
 
 
 def default_path_name(data: str) -> str:

@@ -46,6 +46,18 @@ def test_writes_the_path_and_says_what_it_is(kfu, toy, tmp_path):
     assert files_in(tmp_path) == {"toy.svm", "toy.jsonl", "r.json"}
 
 
+def test_o_with_the_name_of_a_model_is_one(kfu, toy, toy_test, tmp_path):
+    assert kfu("path", toy, "-g", 0.5, "-q").exit_code == 0
+    assert kfu("path", "toy.jsonl", "--at", 2, "-q", "--model", "a.kfu").exit_code == 0
+    assert kfu("path", "toy.jsonl", "--at", 2, "-q", "-o", "b.kfu").exit_code == 0
+    assert (tmp_path / "a.kfu").read_bytes() == (tmp_path / "b.kfu").read_bytes()
+    for arguments in ([toy, "--at", 2], ["toy.jsonl"], ["toy.jsonl", "--at", 2, "--model", "d"]):
+        wrong = kfu("path", *arguments, "-o", "c.kfu")
+        assert wrong.exit_code == 2
+        assert "-o names the path file; name the model with --model" in wrong.stderr
+    assert files_in(tmp_path) == {"toy.svm", "toy.jsonl", "toy.t", "a.kfu", "b.kfu"}
+
+
 def test_at_extracts_what_train_trains(kfu, toy, toy_test, tmp_path):
     assert kfu("path", toy, "-g", 0.5, "-q").exit_code == 0
     for C in (0.3, 10):
