@@ -64,6 +64,7 @@ MODULES: dict[str, list[str]] = {
         "csrc/kfu/smo_loops*.cpp",
     ],
     "_linear": ["csrc/kfu/linear_*.cpp", "csrc/kfu/certificate.cpp"],
+    "_triangles": [],  # BLAS alone
 }
 
 

@@ -150,9 +150,11 @@ class NormalEquations:
 
     def _add_targets(self, values: np.ndarray, WY1: np.ndarray) -> None:
         """Also tells values that are not finite: one of them spoils the sum over its column."""
-        for start in range(0, len(values), SLICE):
-            part = values[start : start + SLICE].astype(np.float64, copy=False)
-            sums = part.T @ WY1[start : start + SLICE]
+        step = len(values) if values.dtype == np.float64 else SLICE
+        for start in range(0, len(values), step):
+            part = values[start : start + step].astype(np.float64, copy=False)
+            # By SciPy, as the products: the threads of a second library would spin beside them.
+            sums = blas.dgemm(1.0, part, WY1[start : start + step], trans_a=1)
             if not np.isfinite(sums).all():
                 found = "kernel values are not finite"
                 raise DataError("data", None, found, "mend or scale the features")

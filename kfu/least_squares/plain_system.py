@@ -21,11 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from kfu._triangles import solved_square
 from kfu.least_squares.ridge_system import Sums
 from kfu.least_squares.whitening import Whitening
 from kfu.solvers.blas_threads import blas_threads
-
-TRACE_STRIP = 512  # columns of a triangle that are solved for at a time
 
 
 @dataclass
@@ -89,15 +88,9 @@ def solve_plain(
 
 
 def _trace(L: np.ndarray, R: np.ndarray, ridge: float, taken: np.ndarray) -> float:
-    """‖L⁻¹R‖² − ridge m + ‖L⁻¹taken‖²; a strip of columns needs the rows from its first on."""
-    m = len(L)
+    """‖L⁻¹R‖² − ridge m + ‖L⁻¹taken‖²."""
     half = blas.dtrsv(L, taken, lower=1)
-    total = float(half @ half) - ridge * m
-    for start in range(0, m, TRACE_STRIP):
-        strip = np.asfortranarray(np.tril(R[start:, start : start + TRACE_STRIP]))
-        solved = blas.dtrsm(1.0, L[start:, start:], strip, lower=1, overwrite_b=1)
-        total += float(np.einsum("ij,ij->", solved, solved))
-    return total
+    return float(half @ half) + solved_square(L, R) - ridge * len(L)
 
 
 def _lower_norm(matrix: np.ndarray, strip: int = 256) -> float:

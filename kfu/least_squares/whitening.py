@@ -34,7 +34,7 @@ from kfu.solvers.blas_threads import blas_threads
 RANK_TOLERANCE = {"float64": 1e-12, "float32": 1e-6}  # of the largest K(z, z)
 WELL_ABOVE = 1e3  # times the tolerance: a reciprocal condition that needs no pivoting
 MOST_NEGATIVE = 1e-6  # a pivot below −MOST_NEGATIVE · max K(z, z) is not rounding
-BLOCK_VALUES = 2**23  # kernel values held at a time
+BLOCK_VALUES = 2**24  # kernel values held at a time
 STRIP = 256  # columns of a matrix that are mended at a time
 DTYPES = {"float32": np.float32, "float64": np.float64}
 
