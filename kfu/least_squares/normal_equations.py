@@ -89,14 +89,15 @@ class NormalEquations:
             form = "plain" if is_plain else "whitened"
         self.form = form
         r = self.whitening.rank
-        self.B = np.zeros((r, r), order="F")
+        self.seconds = {"centres": time.perf_counter() - begin, "kernel": 0.0, "products": 0.0}
+        self.seconds["memory"] = 0.0  # handed out by the system as it is touched first
+        self.B = self._touched((r, r), np.float64)
         self.G = np.zeros((r, t))
         self.s = np.zeros(r)
         self.q = np.zeros(t)
         self.squares = np.zeros(t)  # Σ w y²
         self.total = 0.0  # Σ w
         self.n = 0  # rows of positive weight
-        self.seconds = {"centres": time.perf_counter() - begin, "kernel": 0.0, "products": 0.0}
         self._systems: dict[tuple[Any, ...], RidgeSystem] = {}
         self._sums: Sums | None = None
         self._trace: float | None = None
@@ -118,8 +119,9 @@ class NormalEquations:
         if X.shape[0] == 0:
             return self
         self._changed()
+        room = self._room_for(X.shape[0])
         begin = time.perf_counter()
-        values = self.whitening.values(X, self._room_for(X.shape[0]))
+        values = self.whitening.values(X, room)
         middle = time.perf_counter()
         self.seconds["kernel"] += middle - begin
         if self.form == "whitened":
@@ -145,8 +147,17 @@ class NormalEquations:
         third of the values."""
         size = rows * self.whitening.rank
         if self._room is None or self._room.size < size:
-            self._room = np.empty(size, dtype=self.whitening.precision)
+            self._room = self._touched((size,), self.whitening.precision)
         return self._room
+
+    def _touched(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """Zeros, whose pages are there: what that takes is not the time of a phase that uses
+        them, as forecasts need it."""
+        begin = time.perf_counter()
+        zeros = np.empty(shape, dtype=dtype, order="F")
+        zeros.fill(0.0)
+        self.seconds["memory"] += time.perf_counter() - begin
+        return zeros
 
     def _add_targets(self, values: np.ndarray, WY1: np.ndarray) -> None:
         """Also tells values that are not finite: one of them spoils the sum over its column."""
