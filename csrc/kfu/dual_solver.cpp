@@ -181,6 +181,7 @@ Status DualSolver<T>::round() {
   if (info_.gap <= settings_.tolerance && n_active_ < n_) {
     clock.lap(info_.seconds_selection);
     unshrink();
+    count_evaluations();
     clock.lap(info_.seconds_gradient);
     ends = scan();
     info_.gap = ends.gap(n_groups_, has_equality_);
@@ -211,10 +212,15 @@ Status DualSolver<T>::round() {
   clock = LapClock();
   extrapolate(moved);
   clock.lap(info_.seconds_gradient);
-  info_.kernel_evaluations =
-      full_row_evaluations_ + past_square_evaluations_ + square_tier_->evaluations();
+  count_evaluations();
   info_.n_active = n_active_;
   return moved == 0 ? Status::stalled : Status::running;
+}
+
+template <class T>
+void DualSolver<T>::count_evaluations() {
+  info_.kernel_evaluations =
+      full_row_evaluations_ + past_square_evaluations_ + square_tier_->evaluations();
 }
 
 template <class T>

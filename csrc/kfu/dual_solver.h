@@ -98,6 +98,7 @@ class DualSolver final : public OuterLoop {
   Index chunk_capacity() const;
   Index largest_chunk() const;
   void build_tiers(Index capacity);
+  void count_evaluations();
   void grow_chunk_if_crowded();
   GroupEnds scan() const;
   /// Returns the slots that got a new variable.

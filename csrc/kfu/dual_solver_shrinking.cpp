@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kSettledRounds = 4;        // before a variable is dropped
 constexpr double kWorthShrinking = 0.2;  // part of the active variables that must be settled
-// What reordering costs, in multiply-adds: for each value of a kept row that stays, and for each
+// What reordering costs, in multiply-adds: for each value of a kept row, and for each
 // multiply-add behind a kernel value when a column is packed again.
 constexpr double kMoveValue = 40.0;
 constexpr double kPackColumn = 150.0;
@@ -43,10 +43,11 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends) {
   wasted_work_ += static_cast<double>(leaving) * column_work_;
   column_work_ = 0.0;
   if (static_cast<double>(leaving) < kWorthShrinking * static_cast<double>(n_active_)) return false;
-  const double staying = static_cast<double>(n_active_ - leaving);
+  const double active = static_cast<double>(n_active_);
+  const double staying = active - static_cast<double>(leaving);
   const double rows = static_cast<double>(row_tier_->count());
   const double columns = map_ ? 0.0 : kPackColumn * settings_.value_cost;  // w needs none
-  const double cost = staying * (kMoveValue * (rows + 1.0) + columns);     // 1: the places' own
+  const double cost = kMoveValue * (active * rows + staying) + staying * columns;
   if (wasted_work_ < cost) return false;
   wasted_work_ = 0.0;
 
@@ -59,8 +60,7 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends) {
   order.insert(order.end(), last.begin(), last.end());
   shrunk_.push_back({remaining, n_active_, beta()});
   apply_order(order);
-  order.resize(static_cast<std::size_t>(remaining));
-  row_tier_->keep_columns(order, is_free_, settings_.threads);
+  row_tier_->reorder_columns(order, remaining, is_free_, settings_.threads);
   n_active_ = remaining;
   ++info_.shrinks;
   return true;
@@ -101,19 +101,32 @@ void DualSolver<T>::unshrink() {
     shrunk_.clear();
     return;
   }
-  for (const Shrunk& part : shrunk_) {
+  // From the inside out, so that rows grow without gaps.
+  for (auto part = shrunk_.rbegin(); part != shrunk_.rend(); ++part) {
     std::vector<Index> points;
-    std::vector<double> delta;
+    std::vector<double> delta, kept_delta;
+    std::vector<T*> rows;
+    std::vector<const T*> kept;
     for (Index k = 0; k < n_; ++k) {
-      const double gained = beta_[k] - part.beta[variable_[k]];
+      const double gained = beta_[k] - part->beta[variable_[k]];
       if (gained == 0.0) continue;
+      F_[k] += k >= part->first && k < part->last ? ridge_[k] * gained : 0.0;
+      T* row = row_tier_->find(variable_[k]);
+      const Index valid = row == nullptr ? 0 : row_tier_->valid(variable_[k]);
+      if (valid >= part->last) {
+        kept.push_back(row);
+        kept_delta.push_back(gained);
+        continue;
+      }
       points.push_back(point_[k]);
       delta.push_back(gained);
-      F_[k] += k >= part.first && k < part.last ? ridge_[k] * gained : 0.0;
+      rows.push_back(row != nullptr && valid == part->first ? row : nullptr);
+      if (rows.back() != nullptr) row_tier_->set_valid(variable_[k], part->last);
     }
+    add_kept_rows(kept, kept_delta, part->first, part->last);
     gram_.accumulate(points.data(), delta.data(), static_cast<Index>(points.size()), 1, *columns_,
-                     part.first, part.last, F_.data(), n_, nullptr);
-    full_row_evaluations_ += static_cast<Index>(points.size()) * (part.last - part.first);
+                     part->first, part->last, F_.data(), n_, rows.data());
+    full_row_evaluations_ += static_cast<Index>(points.size()) * (part->last - part->first);
   }
   shrunk_.clear();
 }

@@ -110,19 +110,29 @@ T* RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_f
 }
 
 template <class T>
-void RowTier<T>::keep_columns(const std::vector<Index>& columns, const std::vector<char>& is_free,
-                              int threads) {
-  const Index n_columns = static_cast<Index>(columns.size());
-  const std::vector<std::int32_t> from(columns.begin(), columns.end());  // half the memory to read
-#pragma omp parallel for schedule(dynamic, 16) \
-    num_threads(threads) if (count() * n_columns > 200000)
-  for (Index s = 0; s < count(); ++s) {
-    Entry& entry = entries_[s];
-    if (!is_free[entry.variable]) entry.valid = 0;
-    const auto beyond = std::lower_bound(columns.begin(), columns.end(), entry.valid);
-    entry.valid = static_cast<Index>(beyond - columns.begin());
-    T* values = entry.values;
-    for (Index k = 0; k < entry.valid; ++k) values[k] = values[from[k]];
+void RowTier<T>::reorder_columns(const std::vector<Index>& order, Index n_staying,
+                                 const std::vector<char>& is_free, int threads) {
+  const Index n_columns = static_cast<Index>(order.size()), n_leaving = n_columns - n_staying;
+  const std::vector<std::int32_t> from(order.begin(), order.end());  // half the memory to read
+#pragma omp parallel num_threads(threads) if (count() * n_columns > 200000)
+  {
+    std::vector<T> leaving(static_cast<std::size_t>(n_leaving));
+#pragma omp for schedule(dynamic, 16)
+    for (Index s = 0; s < count(); ++s) {
+      Entry& entry = entries_[s];
+      if (!is_free[entry.variable]) entry.valid = 0;
+      T* values = entry.values;
+      const bool is_whole = entry.valid >= n_columns;
+      if (is_whole)
+        for (Index k = 0; k < n_leaving; ++k) leaving[k] = values[from[n_staying + k]];
+      const auto beyond =
+          std::lower_bound(order.begin(), order.begin() + n_staying, entry.valid) - order.begin();
+      for (Index k = 0; k < beyond; ++k) values[k] = values[from[k]];
+      if (is_whole)
+        std::copy(leaving.begin(), leaving.end(), values + n_staying);
+      else
+        entry.valid = static_cast<Index>(beyond);
+    }
   }
 }
 

@@ -45,10 +45,11 @@ class RowTier {
   /// Room for the row of `variable`, displacing another if need be, or null.
   /// is_free[v] tells which variables are unbounded.
   T* insert(Index variable, Index valid, const std::vector<char>& is_free, Displace policy);
-  /// Drops columns: new column k is old column columns[k] (increasing). Rows of variables that are
-  /// not free lose all their values: they are not worth the copying.
-  void keep_columns(const std::vector<Index>& columns, const std::vector<char>& is_free,
-                    int threads);
+  /// New column k is old column order[k]. The first n_staying of the order increase, and so do the
+  /// rest, which leave: rows that have them all keep them too, behind those that stay. Rows of
+  /// variables that are not free lose all their values: they are not worth the copying.
+  void reorder_columns(const std::vector<Index>& order, Index n_staying,
+                       const std::vector<char>& is_free, int threads);
 
  private:
   struct Entry {

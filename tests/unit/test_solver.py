@@ -147,6 +147,22 @@ def test_shrinking_ends_with_a_full_check():
     assert truth.kkt_gap <= 1e-4
 
 
+def test_kept_rows_have_the_columns_that_left():
+    """Rows of unbounded variables follow the order of shrinking: F of those that left is theirs."""
+    X, y = blobs(4000, 60, 8, shift=1.0)
+    settings = {"chunk": 64, "tolerance": 1e-5, "kernel": KernelSpec.make("rbf", gamma=0.005)}
+    shrunk, upper = run(X, y, 1.0, **settings)
+    assert shrunk.info.shrinks > 1
+    full, _ = run(X, y, 1.0, **settings, shrinking=False)
+    assert shrunk.info.objective == pytest.approx(full.info.objective, rel=1e-8)
+    truth = judge(rbf(X, 0.005), y, upper, shrunk.alpha, shrunk.bias)
+    assert shrunk.info.kkt_gap == pytest.approx(truth.kkt_gap, abs=1e-9)
+    assert shrunk.info.duality_gap == pytest.approx(truth.duality_gap, abs=1e-6)
+    # Each value K(support vector, point) is computed at least once, and hardly more often.
+    least = shrunk.info.n_sv * len(y)
+    assert least <= shrunk.info.kernel_evaluations < 2.5 * least
+
+
 def test_the_explicit_w_of_a_linear_kernel_shrinks_too():
     X, y = blobs(4000, 3, 8, shift=2.5)
     linear = KernelSpec.make("linear")
