@@ -18,7 +18,7 @@ cnp.import_array()
 
 cdef extern from "kfu/panel.h" namespace "kfu" nogil:
     cdef cppclass PanelOps[T]:
-        void (*exp)(const T* x, Index count, T* y)
+        void (*exp2)(const T* x, Index count, T* y)
         void (*tanh)(const T* x, Index count, T* y)
 
     const PanelOps[T]& panel_ops[T](Simd simd) except +
@@ -373,18 +373,18 @@ cdef object mapped(object x, str simd, bint is_tanh):
         if is_tanh:
             panel_ops[float](chosen).tanh(&single_in[0], x.size, &single_out[0])
         else:
-            panel_ops[float](chosen).exp(&single_in[0], x.size, &single_out[0])
+            panel_ops[float](chosen).exp2(&single_in[0], x.size, &single_out[0])
     else:
         double_in, double_out = x.reshape(-1), y.reshape(-1)
         if is_tanh:
             panel_ops[double](chosen).tanh(&double_in[0], x.size, &double_out[0])
         else:
-            panel_ops[double](chosen).exp(&double_in[0], x.size, &double_out[0])
+            panel_ops[double](chosen).exp2(&double_in[0], x.size, &double_out[0])
     return y
 
 
-def vector_exp(x, simd="best"):
-    """exp as the kernels compute it, in the precision of x (float32 or float64)."""
+def vector_exp2(x, simd="best"):
+    """2ˣ for x ≤ 0 as the kernels compute it, in the precision of x (float32 or float64)."""
     return mapped(x, simd, False)
 
 

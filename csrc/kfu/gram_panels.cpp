@@ -191,9 +191,9 @@ void PanelGram<T>::diagonal(double* out) const {
 // For exp(−γ s), s = ‖x‖² + ‖z‖² − 2⟨x, z⟩ with at most m operations behind each sum (the longest
 // segment, then the segments). With unit roundoff u every sum is within m u of the sum of the
 // moduli of its terms and 2|⟨x, z⟩| ≤ ‖x‖² + ‖z‖². In units of u (‖x‖² + ‖z‖²) the rest is:
-// features rounded to T 4, the additions 3, γ rounded and multiplied 4. So |δ(γs)| ≤ γ (2m + 12) u
-// (‖x‖² + ‖z‖²), with 5% for what is of second order while m u is small. exp is good to 2 ulp, and
-// |K'| = γ K.
+// features rounded to T 4, the additions 3, γ and γ log₂e rounded and multiplied 6. So |δ(γs)| ≤ γ
+// (2m + 14) u (‖x‖² + ‖z‖²), with 5% for what is of second order while m u is small. exp is good to
+// 2 ulp, and |K'| = γ K.
 template <class T>
 bool PanelGram<T>::error_slope(Index max_count, double& slope) const {
   if (plan_.n_terms != 1 || plan_.terms[0].last != 1 || plan_.terms[0].weight != T(1)) return false;
@@ -204,7 +204,7 @@ bool PanelGram<T>::error_slope(Index max_count, double& slope) const {
   const Index longest = data_.is_csr ? std::min(max_count, segment) : segment;
   const Index m = std::min(longest, depth) + (depth - 1) / std::max<Index>(segment, 1);
   if (static_cast<double>(m) * unit_roundoff > 0.01) return false;
-  slope = 1.05 * static_cast<double>(leaf.gamma) * (2.0 * static_cast<double>(m) + 12.0) *
+  slope = 1.05 * static_cast<double>(leaf.gamma) * (2.0 * static_cast<double>(m) + 14.0) *
           unit_roundoff;
   return true;
 }

@@ -163,7 +163,7 @@ struct PanelOps {
   /// The kernel values where channel c has the statistics [c · tile_capacity + k], for
   /// k < tile_capacity. `work` has room for three tiles; the statistics are used up.
   const T* (*apply)(const Plan<T>& plan, T* statistics, T* work);
-  void (*exp)(const T* x, Index count, T* y);
+  void (*exp2)(const T* x, Index count, T* y);  ///< for x ≤ 0
   void (*tanh)(const T* x, Index count, T* y);
   int row_group;  ///< rows of a full dense group
   int lanes;      ///< values in a register

@@ -212,7 +212,7 @@ def test_a_gap_that_float32_misses_is_refined():
 
 def test_a_cost_that_float32_cannot_serve_goes_on_in_float64():
     X, y = blobs(600, 3, 9, shift=0.5)
-    solution, upper = run(X, y, 1e4, gamma=0.05)
+    solution, upper = run(X, y, 1e5, gamma=0.05)
     truth = judge(rbf(X, 0.05), y, upper, solution.alpha, solution.bias)
     assert solution.info.status == "converged"
     assert solution.info.changed_precision
