@@ -1,4 +1,4 @@
-"""svc: on the full kernel (kfu.machines.coded), or the hinge loss under K̃ of m centres.
+"""svc with low rank: the hinge loss under K̃ of m centres.
 
 `rectangle` is trained and tested with K̃: the model holds the centres. `nystrom` is trained with K̃
 and tested with K: the model holds the support vectors of the low-rank problem
@@ -12,7 +12,6 @@ import numpy as np
 from kfu.errors import DataError, SettingsError
 from kfu.least_squares.centres import choose_centres
 from kfu.least_squares.low_rank_hinge import HingeMachines, hinge_machines
-from kfu.machines.coded import train_coded
 from kfu.machines.combined import combined_info
 from kfu.machines.reductions import box_of
 from kfu.machines.single_machine import SINGLE_MACHINES
@@ -21,12 +20,6 @@ from kfu.machines.task import TrainingTask, rows_of
 from kfu.model import Model
 
 FORMS = ("rectangle", "nystrom")
-
-
-def train_svc(task: TrainingTask) -> Model:
-    if task.options["approximation"] != "none":
-        return train_low_rank(task)
-    return train_coded(task)
 
 
 def checked_centres(task: TrainingTask) -> int:

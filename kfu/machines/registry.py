@@ -240,7 +240,7 @@ MACHINES: dict[str, Machine] = {
         Machine(
             "svc",
             "support vector classifier, hinge loss (C-SVC)",
-            "kfu.machines.low_rank_svc:train_svc",
+            "kfu.machines.svc:train_svc",
             ("margins", *LOW_RANK),
             takes_codes=True,
         ),
