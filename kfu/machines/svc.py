@@ -1,4 +1,4 @@
-"""svc: on the full kernel, or under K̃ of a few centres, whose code is loaded when it is asked for."""
+"""svc: on the full kernel, or under K̃ of a few centres, whose code is loaded when asked for."""
 
 from __future__ import annotations
 
