@@ -103,7 +103,8 @@ def path(data: str, output: str | None, report: str | None, **opts: Any) -> int:
     check_wanted(opts)
     is_path = kind_of(data) == "path"
     if output is not None and output.lower().endswith(MODEL_SUFFIX):
-        output, opts["model"] = None, model_named_by(output, is_path, opts)
+        opts["model"] = model_named_by(output, is_path, opts)
+        output = None
     places = {"-o": output, "--report": report, "--model": opts["model"]}
     places |= {"--plot": opts["plot"], "--html": opts["html"]}
     inputs.check_distinct(places, [data, opts["validate"], opts["train"], opts["weights_file"]])
