@@ -9,7 +9,7 @@ cdef enum:
     STRIP = 256  # columns that are solved for at a time
 
 
-def solved_square(double[::1, :] L, double[::1, :] R):
+def solved_square(const double[::1, :] L, const double[::1, :] R):
     """‖L⁻¹R‖² of two lower triangles; what is above the diagonals is not looked at. m³/3.
 
     L⁻¹R is a lower triangle too, so that a strip of its columns needs the rows from its first on.
@@ -27,7 +27,7 @@ def solved_square(double[::1, :] L, double[::1, :] R):
                 memset(&strip[<size_t>k * rows], 0, k * sizeof(double))
                 memcpy(&strip[<size_t>k * rows + k], &R[start + k, start + k],
                        (rows - k) * sizeof(double))
-            dtrsm(&left, &lower, &no, &no, &rows, &columns, &unit, &L[start, start], &m,
+            dtrsm(&left, &lower, &no, &no, &rows, &columns, &unit, <double*>&L[start, start], &m,
                   &strip[0], &rows)
             for k in range(columns):
                 length = rows - k

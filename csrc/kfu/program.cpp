@@ -1,6 +1,7 @@
 // A kernel compiled to channels and steps.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kfu/points.h"
 
@@ -103,9 +104,10 @@ Program<T> make_program(const Kernel& kernel, const DataView& data) {
         program.specs.push_back(std::move(spec));
         origin.push_back(&leaf);
       }
-      program.leaves.push_back({static_cast<int>(c), leaf.kind, leaf.form,
-                                static_cast<T>(leaf.gamma), static_cast<T>(leaf.coef0), leaf.degree,
-                                program.channels[c].factor});
+      program.leaves.push_back(
+          {static_cast<int>(c), leaf.kind, leaf.form,
+           static_cast<T>(std::min(leaf.gamma, double{std::numeric_limits<T>::max()})),
+           static_cast<T>(leaf.coef0), leaf.degree, program.channels[c].factor});
     }
     step.last = static_cast<int>(program.leaves.size());
     program.terms.push_back(step);

@@ -20,6 +20,7 @@ from kfu.errors import DataError
 GZIP_MAGIC = b"\x1f\x8b"
 CHUNK_BYTES = 1 << 20
 IDLE_MILLISECONDS = 10  # a pipe that has nothing for so long is waited for
+HEARING_MILLISECONDS = 300  # after which Ctrl-C is heard at the latest
 Buffer = Any  # bytes, bytearray or mmap
 
 
@@ -77,11 +78,21 @@ def _read_all(stream: Any, name: str) -> bytearray:
     """Everything there is. Read piece by piece, so that Ctrl-C is heard while a pipe delivers."""
     content = bytearray()
     try:
-        while chunk := stream.read1(CHUNK_BYTES):
+        is_idle = _idle_test(stream, HEARING_MILLISECONDS)
+        while chunk := _read_when_there(stream, is_idle):
             content += chunk
     except OSError as error:
         raise cannot_read(name, error) from None
     return content
+
+
+def _read_when_there(stream: Any, is_idle: Callable[[], bool]) -> bytes:
+    """The next bytes. Waits by looking: a signal that comes just before a read that has to wait
+    would not be heard until it ends."""
+    while is_idle():
+        pass
+    chunk: bytes = stream.read1(CHUNK_BYTES)
+    return chunk
 
 
 def reason_of(error: OSError) -> str:
@@ -127,14 +138,13 @@ def _chunks_after(first: bytes, stream: Any, name: str) -> Iterator[bytes]:
 def _read_some(stream: Any, name: str) -> bytes:
     """What a pipe has, without waiting for more; nothing is left in the stream's buffer."""
     try:
-        chunk: bytes = stream.read1(CHUNK_BYTES)
+        return _read_when_there(stream, _idle_test(stream, HEARING_MILLISECONDS))
     except OSError as error:
         raise cannot_read(name, error) from None
-    return chunk
 
 
-def _idle_test(stream: Any) -> Callable[[], bool]:
-    """A function that says whether reading the stream would wait; files never do."""
+def _idle_test(stream: Any, milliseconds: int = IDLE_MILLISECONDS) -> Callable[[], bool]:
+    """A function that says whether a stream has nothing to read for so long; files always have."""
     try:
         descriptor = stream.fileno()
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -143,7 +153,7 @@ def _idle_test(stream: Any) -> Callable[[], bool]:
         poll.register(descriptor, select.POLLIN | select.POLLHUP)
     except (OSError, ValueError, AttributeError):  # a stream without a descriptor
         return lambda: False
-    return lambda: not poll.poll(IDLE_MILLISECONDS)
+    return lambda: not poll.poll(milliseconds)
 
 
 def gunzip(chunks: Iterator[Any], name: str) -> Iterator[bytes]:

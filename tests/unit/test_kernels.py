@@ -240,3 +240,11 @@ def test_psd_report() -> None:
     assert (line["sample"], line["rank"]) == (40, 3)
     assert psd_report(X @ X.T, KernelSpec.make("precomputed"))["rank"] == 3
     assert not psd_report(np.triu(X @ X.T), KernelSpec.make("precomputed"))["is_symmetric"]
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("gamma", [1e30, 3e38, 1e300])
+def test_a_gamma_beyond_float32_leaves_the_identity(precision, gamma):
+    X = np.array([[0.0, 1.0], [0.0, 1.0], [2.0, 1.0]])
+    K = Gram(X, KernelSpec.make("rbf", gamma=gamma), precision).block(None, None)
+    np.testing.assert_array_equal(K, [[1, 1, 0], [1, 1, 0], [0, 0, 1]])

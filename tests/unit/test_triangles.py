@@ -15,7 +15,9 @@ def test_the_square_of_a_solve_with_two_triangles(m):
     expected = np.square(np.linalg.solve(L, R)).sum()
     above = np.triu_indices(m, 1)
     L[above] = R[above] = np.nan
-    found = solved_square(np.asfortranarray(L), np.asfortranarray(R))
+    L, R = np.asfortranarray(L), np.asfortranarray(R)
+    L.flags.writeable = R.flags.writeable = False  # as arrays from another process are
+    found = solved_square(L, R)
     assert found == pytest.approx(expected, rel=1e-10)
 
 
