@@ -153,6 +153,7 @@ def test_kept_rows_have_the_columns_that_left():
     settings = {"chunk": 64, "tolerance": 1e-5, "kernel": KernelSpec.make("rbf", gamma=0.005)}
     shrunk, upper = run(X, y, 1.0, **settings)
     assert shrunk.info.shrinks > 1
+    assert shrunk.info.refinements == 0  # what a wrong F would call for
     full, _ = run(X, y, 1.0, **settings, shrinking=False)
     assert shrunk.info.objective == pytest.approx(full.info.objective, rel=1e-8)
     truth = judge(rbf(X, 0.005), y, upper, shrunk.alpha, shrunk.bias)
