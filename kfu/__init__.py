@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from kfu._openmp import load_with_passive_waiting
+from kfu._openmp import load_with_short_spinning
 from kfu._version import __version__
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     _reader: Any
     _solver: Any
 
-load_with_passive_waiting()
+load_with_short_spinning()
 
 # Public name -> "module:name".
 _EXPORTS = {

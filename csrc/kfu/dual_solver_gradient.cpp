@@ -12,6 +12,7 @@ namespace {
 // In multiply-adds: the function behind a kernel value, and reading a value of a kept row.
 constexpr double kFunctionCost = 16.0;
 constexpr double kReadValue = 12.0;
+constexpr Index kMostColumns = 16384;  // of F, worked on at once
 // Variables that may need a row of their own when β is extrapolated, as part of those a round
 // moves.
 constexpr double kMostStopped = 0.1;
@@ -143,14 +144,18 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
 template <class T>
 void DualSolver<T>::add_kept_rows(const std::vector<const T*>& rows,
                                   const std::vector<double>& delta, Index first, Index last) {
-  constexpr Index kColumns = 4096;
   const Index n_rows = static_cast<Index>(rows.size());
   if (n_rows == 0) return;
-  const Index n_blocks = (last - first + kColumns - 1) / kColumns;
+  // Equal pieces, as long as the second-level cache has room for their F: a row is then read in few
+  // long streams, and no thread waits for another's last piece.
+  const Index shares =
+      settings_.threads * ((last - first) / (settings_.threads * kMostColumns) + 1);
+  const Index columns = ((last - first) / shares / kLoopPad + 1) * kLoopPad;
+  const Index n_blocks = (last - first + columns - 1) / columns;
 #pragma omp parallel for schedule(dynamic) \
     num_threads(settings_.threads) if (n_rows * (last - first) > 200000)
   for (Index b = 0; b < n_blocks; ++b) {
-    const Index begin = first + b * kColumns, end = std::min(last, begin + kColumns);
+    const Index begin = first + b * columns, end = std::min(last, begin + columns);
     std::vector<const T*> shifted(rows.size());
     for (Index r = 0; r < n_rows; ++r) shifted[r] = rows[r] + begin;
     loops_.add_rows(F_.data() + begin, shifted.data(), delta.data(), n_rows, end - begin);
