@@ -28,6 +28,10 @@ class PanelColumns : public ColumnSet {
   virtual std::vector<ColumnSide<T>> sides() const = 0;
   /// CSR: entries of the longest point the set can hold.
   Index max_count() const { return points_.max_count(); }
+  /// The points that slots are filled from.
+  const Points<T>& points() const { return points_; }
+  /// Whether the slots are all points of a data set of their own, in order.
+  bool holds_all() const { return owned_ != nullptr && size_ == owned_->size(); }
 
  protected:
   virtual void grow(Index size) = 0;

@@ -69,7 +69,7 @@ class Gram {
 
   /// How far a value may be from K(i, j) in exact arithmetic.
   virtual ValueError value_error() const = 0;
-  /// The same for the points of a column set, by slot.
+  /// The same for the points of a set from make_columns_of, by slot.
   virtual ValueError value_error_of(const ColumnSet& columns) const = 0;
 
   /// An empty set of columns over this data set, with room for `capacity` slots.

@@ -117,8 +117,7 @@ class PanelGram final : public Gram<T> {
  private:
   static constexpr double unit_roundoff = std::numeric_limits<T>::epsilon() / 2;
 
-  /// by_point = slope · norm of the point; false when nothing is known.
-  bool error_slope(Index max_count, double& slope) const;
+  ValueError value_error_from(const Points<T>& points, Index max_count) const;
   void run(const Index* points, Index n_rows, const ColumnSet& columns, Index first, Index last,
            const Sink<T>& sink) const;
   void run_batch(const PanelJob<T>& job, int threads, Workspace<T>& space) const;
@@ -188,55 +187,41 @@ void PanelGram<T>::diagonal(double* out) const {
   }
 }
 
-// For exp(−γ s), s = ‖x‖² + ‖z‖² − 2⟨x, z⟩ with at most m operations behind each sum (the longest
-// segment, then the segments). With unit roundoff u every sum is within m u of the sum of the
-// moduli of its terms and 2|⟨x, z⟩| ≤ ‖x‖² + ‖z‖². In units of u (‖x‖² + ‖z‖²) the rest is:
-// features rounded to T 4, the additions 3, γ and γ log₂e rounded and multiplied 6. So |δ(γs)| ≤ γ
-// (2m + 14) u (‖x‖² + ‖z‖²), with 5% for what is of second order while m u is small. exp is good to
-// 2 ulp, and |K'| = γ K.
+// For exp(−γ s): Points::rounding bounds the error of s; γ and γ log₂e are rounded and multiplied,
+// which is 3u s ≤ 6u (‖x‖² + ‖z‖²) more. 5% are for what is of second order while the sums are
+// short. exp is good to 2 ulp, and |K'| = γ K.
 template <class T>
-bool PanelGram<T>::error_slope(Index max_count, double& slope) const {
-  if (plan_.n_terms != 1 || plan_.terms[0].last != 1 || plan_.terms[0].weight != T(1)) return false;
+ValueError PanelGram<T>::value_error_from(const Points<T>& points, Index max_count) const {
+  ValueError error;
+  if (plan_.n_terms != 1 || plan_.terms[0].last != 1 || plan_.terms[0].weight != T(1)) return error;
   const LeafStep<T>& leaf = plan_.leaves[0];
   if (leaf.form != Form::value || std::strcmp(kernel_info(leaf.kind).name, "rbf") != 0)
-    return false;
+    return error;
   const Index depth = plan_.channels[0].depth, segment = segment_of(depth);
   const Index longest = data_.is_csr ? std::min(max_count, segment) : segment;
   const Index m = std::min(longest, depth) + (depth - 1) / std::max<Index>(segment, 1);
-  if (static_cast<double>(m) * unit_roundoff > 0.01) return false;
-  slope = 1.05 * static_cast<double>(leaf.gamma) * (2.0 * static_cast<double>(m) + 14.0) *
-          unit_roundoff;
-  return true;
+  if (static_cast<double>(m) * unit_roundoff > 0.01) return error;
+  error.is_known = true;
+  error.constant = 4.0 * unit_roundoff;
+  error.by_point = points.rounding(0);
+  const double slope = 1.05 * static_cast<double>(leaf.gamma);
+  for (Index i = 0; i < points.size(); ++i) {
+    double& bound = error.by_point[static_cast<std::size_t>(i)];
+    bound = slope * (bound + 6.3 * unit_roundoff * static_cast<double>(points.norm(0, i)));
+  }
+  return error;
 }
 
 template <class T>
 ValueError PanelGram<T>::value_error() const {
-  ValueError error;
-  double slope = 0.0;
-  if (!error_slope(points_.max_count(), slope)) return error;
-  error.is_known = true;
-  error.constant = 4.0 * unit_roundoff;
-  error.by_point.resize(static_cast<std::size_t>(data_.n));
-  for (Index i = 0; i < data_.n; ++i) {
-    error.by_point[static_cast<std::size_t>(i)] = slope * static_cast<double>(points_.norm(0, i));
-  }
-  return error;
+  return value_error_from(points_, points_.max_count());
 }
 
 template <class T>
 ValueError PanelGram<T>::value_error_of(const ColumnSet& columns) const {
   const auto& set = static_cast<const PanelColumns<T>&>(columns);
-  ValueError error;
-  double slope = 0.0;
-  if (!error_slope(std::max(points_.max_count(), set.max_count()), slope)) return error;
-  error.is_known = true;
-  error.constant = 4.0 * unit_roundoff;
-  const T* norms = set.sides()[0].norms;
-  error.by_point.resize(static_cast<std::size_t>(set.size()));
-  for (Index c = 0; c < set.size(); ++c) {
-    error.by_point[static_cast<std::size_t>(c)] = slope * static_cast<double>(norms[c]);
-  }
-  return error;
+  if (!set.holds_all()) throw std::invalid_argument("not the columns of a data set");
+  return value_error_from(set.points(), std::max(points_.max_count(), set.max_count()));
 }
 
 template <class T>

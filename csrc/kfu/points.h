@@ -69,6 +69,9 @@ class Points {
   T norm(Index channel, Index point) const { return norms_[channel][point]; }
   /// The sum of a point with itself. `work` has room for a point.
   T self_sum(Index channel, Index point, T* work) const;
+  /// By point, r such that |s − ‖x − z‖²| ≤ r_x + r_z for the s of the channel, to first order; the
+  /// channel's statistic is the dot product and its factor 2. See the definition for the proof.
+  std::vector<double> rounding(Index channel) const;
 
  private:
   /// CSR values of a channel as T; own memory unless the data can be borrowed.
@@ -82,6 +85,7 @@ class Points {
   };
 
   void make_entries(const ChannelSpec& spec, Entries& entries) const;
+  double rounding_of(Index channel, Index point, std::vector<double>& work) const;
   void make_norms(Index channel);
 
   std::unique_ptr<SparseCopy> owned_;

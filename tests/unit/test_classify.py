@@ -60,6 +60,47 @@ def test_the_bound_holds(offset: float) -> None:
         assert np.all(bounds < (1e-2 if offset == 0.0 else 10.0))
 
 
+def rows_of_kind(kind: str, n: int, d: int) -> np.ndarray:
+    random = np.random.default_rng(d)
+    if kind == "one sign":  # every rounding of the sum may go the same way
+        return 0.1 + np.round(random.uniform(size=(n, d)), 2)
+    if kind == "one large":
+        return random.normal(size=(n, d)) * np.where(np.arange(d) == d // 2, 50.0, 0.1)
+    if kind == "few entries":
+        return random.normal(size=(n, d)) * (random.uniform(size=(n, d)) < 0.1)
+    return random.normal(size=(n, d))
+
+
+@pytest.mark.parametrize("kind", ["normal", "one sign", "one large", "few entries"])
+@pytest.mark.parametrize("d", [1, 8, 60, 128, 129, 300])
+def test_the_bound_of_single_values_holds(kind: str, d: int) -> None:
+    """Each value K(x, z) by itself, where errors of a sum cannot cancel."""
+    X = rows_of_kind(kind, 60, d)
+    gamma = 0.5 / max(np.var(X) * d, 1e-3)
+    wide = X.astype(np.longdouble)
+    exact = np.exp(-gamma * ((wide[:, None] - wide[None]) ** 2).sum(axis=2)).astype(float)
+    kernel = KernelSpec.make("rbf", gamma=gamma)
+    for convert in (np.asarray, sp.csr_matrix):
+        largest = 0.0
+        for i in range(0, 60, 7):
+            gram = Gram(convert(X[i : i + 1]), kernel, "float32")
+            values, bounds = gram.bounded_decision(np.ones(1), convert(X))
+            errors = np.abs(values - exact[i])
+            assert np.all(errors <= bounds)
+            largest = max(largest, float(np.max(errors / bounds)))
+        assert largest > 0.002  # and it is not so wide that it says nothing
+
+
+def test_the_bound_counts_roundings_and_not_features() -> None:
+    """A term is rounded as often as terms follow it: half of them on the average."""
+    X = rows_of_kind("normal", 200, 60)
+    gram = Gram(X, KernelSpec.make("rbf", gamma=1 / 60), "float32")
+    values, bounds = gram.bounded_decision(np.ones(200), X)
+    norms = (X**2).sum(axis=1)
+    by_features = 2.0**-24 / 60 * (2 * 60 + 14) * (norms + norms.max()) * values
+    assert np.all(bounds < 0.5 * by_features)
+
+
 def test_features_far_from_the_origin_are_decided_by_float64() -> None:
     """Sparse data are not centred: here float32 distances are off by more than they are long."""
     random = np.random.default_rng(1)
