@@ -165,18 +165,9 @@ void CertifiedSolver::change_to_float64() {
   remember_reset(beta);
 }
 
-double CertifiedSolver::weighted_total(const std::vector<double>& beta) const {
-  double total = 0.0;
-  if (!value_error_.is_known) return total;
-  for (Index k = 0; k < problem_.size(); ++k)
-    total += std::fabs(beta[k]) * value_error_.by_point[problem_.points[k]];
-  return total;
-}
-
 void CertifiedSolver::remember_reset(const std::vector<double>& beta) {
   reset_errors_ = F_errors_;
-  reset_total_ = sum_of_moduli(beta);
-  reset_weighted_ = weighted_total(beta);
+  reset_beta_ = beta;
 }
 
 // What the rounds maintain, with a bound on its error. Values of K at precision T are the same each
@@ -187,18 +178,23 @@ ApproximateGradient CertifiedSolver::maintained_gradient(const std::vector<doubl
   if (!value_error_.is_known) return {};
   ApproximateGradient maintained{loop_->gradient(), {}, {}};
   if (maintained.values.empty()) return maintained;
-  const double moved = sum_of_moduli(beta) + reset_total_;
-  const double common = weighted_total(beta) + reset_weighted_;
+  double moved = 0.0, common = 0.0;  // Σ_j |β − β₀|_j, and with the points' part of the error
+  for (Index k = 0; k < problem_.size(); ++k) {
+    const double gained = std::fabs(beta[k] - (reset_beta_.empty() ? 0.0 : reset_beta_[k]));
+    moved += gained;
+    common += gained * value_error_.by_point[problem_.points[k]];
+  }
+  const double summed = sum_of_moduli(beta) + sum_of_moduli(reset_beta_);  // behind rounding
   maintained.errors.resize(beta.size());
   for (Index k = 0; k < problem_.size(); ++k) {
     const double own = value_error_.by_point[problem_.points[k]];
-    maintained.errors[k] = (value_error_.constant + kSumError + own) * moved + common +
+    maintained.errors[k] = (value_error_.constant + own) * moved + common + kSumError * summed +
                            (reset_errors_.empty() ? 0.0 : reset_errors_[k]);
   }
-  if (!gram64_rows_ && reset_errors_.empty() && reset_total_ == 0.0)
-    maintained.tighten = [this, beta, moved](const std::vector<Index>& variables,
-                                             std::vector<double>& errors) {
-      tighten_errors(problem_, beta, store_->gram<float>(), value_error_, kSumError * moved,
+  if (!gram64_rows_ && reset_errors_.empty() && reset_beta_.empty())
+    maintained.tighten = [this, beta, summed](const std::vector<Index>& variables,
+                                              std::vector<double>& errors) {
+      tighten_errors(problem_, beta, store_->gram<float>(), value_error_, kSumError * summed,
                      variables, errors);
     };
   return maintained;

@@ -67,7 +67,6 @@ class CertifiedSolver {
   Status refine(Status reached);
   ApproximateGradient maintained_gradient(const std::vector<double>& beta) const;
   void remember_reset(const std::vector<double>& beta);
-  double weighted_total(const std::vector<double>& beta) const;
   std::unique_ptr<LinearMap> linear_map() const;
 
   std::shared_ptr<KernelStore> store_;
@@ -85,8 +84,7 @@ class CertifiedSolver {
   ValueError value_error_;            // of the rows in use
   std::vector<double> F_errors_;      // of entries of F_ that are not exact: they do not matter
   std::vector<double> reset_errors_;  // of the gradient the loop was last given; empty: none
-  double reset_total_ = 0;            // Σ|β| at that time, and Σ|β|·value_error_.by_point
-  double reset_weighted_ = 0;
+  std::vector<double> reset_beta_;    // β at that time; empty: zeros
   Certificate certificate_;
   bool certificate_is_current_ = false;
   double last_gap_;

@@ -61,6 +61,7 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       diagonal_(n_),
       up_mask_(n_),
       low_mask_(n_),
+      satisfaction_(n_),
       group_(problem.group.empty() ? std::vector<char>(n_, 0) : problem.group),
       settled_rounds_(n_, 0),
       is_free_(n_),
@@ -174,6 +175,28 @@ GroupEnds DualSolver<T>::scan() const {
 }
 
 template <class T>
+typename DualSolver<T>::GroupViolations DualSolver<T>::measure(const GroupEnds& ends) {
+  GroupViolations found;
+  if (n_groups_ == 1) {
+    found.of[0] =
+        loops_.satisfactions(F_.data(), up_mask_.data(), low_mask_.data(),
+                             ends.threshold(0, has_equality_), n_active_, satisfaction_.data());
+    return found;
+  }
+  double theta[kMostGroups];
+  for (int g = 0; g < n_groups_; ++g) theta[g] = ends.threshold(g, has_equality_);
+  for (Index k = 0; k < n_active_; ++k) {
+    const int g = group_[k];
+    const double f = F_[k] - theta[g];
+    satisfaction_[k] = std::min(f + up_mask_[k], -(f + low_mask_[k]));
+    if (!(satisfaction_[k] < 0.0)) continue;
+    found.of[g].sum -= satisfaction_[k];
+    ++found.of[g].count;
+  }
+  return found;
+}
+
+template <class T>
 Status DualSolver<T>::round() {
   LapClock clock;
   GroupEnds ends = scan();
@@ -193,7 +216,10 @@ Status DualSolver<T>::round() {
   if (allowed <= 0) return Status::max_iterations;
   idle_rounds_ += info_.gap >= last_gap_;
   last_gap_ = info_.gap;
-  if (may_shrink_ && shrink_settled(ends)) ends = scan();
+  if (selector_.adapts()) {
+    const GroupViolations violations = measure(ends);
+    if (may_shrink_ && shrink_settled(ends, violations)) measure(ends = scan());
+  }
   grow_chunk_if_crowded();
   const std::vector<Index> entered = edit_chunk(ends);
   clock.lap(info_.seconds_selection);
@@ -245,6 +271,7 @@ std::vector<Index> DualSolver<T>::edit_chunk(const GroupEnds& ends) {
                             F_.data(),
                             up_mask_.data(),
                             low_mask_.data(),
+                            satisfaction_.data(),
                             beta_.data(),
                             lower_.data(),
                             upper_.data(),

@@ -88,6 +88,10 @@ class DualSolver final : public OuterLoop {
     double of[kMostGroups];
   };
 
+  struct GroupViolations {
+    Violations of[kMostGroups];
+  };
+
   struct Extension {  // kept rows that lack the last columns
     std::vector<Index> points;
     std::vector<double> delta;
@@ -101,6 +105,8 @@ class DualSolver final : public OuterLoop {
   void count_evaluations();
   void grow_chunk_if_crowded();
   GroupEnds scan() const;
+  /// Fills satisfaction_, which selection and shrinking read.
+  GroupViolations measure(const GroupEnds& ends);
   /// Returns the slots that got a new variable.
   std::vector<Index> edit_chunk(const GroupEnds& ends);
   void prepare_rows(const std::vector<Index>& entered);
@@ -117,7 +123,8 @@ class DualSolver final : public OuterLoop {
   void extend_kept_rows(const Extension& part, Index valid);
   void recompute_linear_gradient();
   /// Returns whether variables have left, so that places have moved.
-  bool shrink_settled(const GroupEnds& ends);
+  bool shrink_settled(const GroupEnds& ends, const GroupViolations& violations);
+  Index count_settled(const GroupEnds& ends, const GroupViolations& violations);
   void apply_order(const std::vector<Index>& order);
   void unshrink();
   /// After a round that moved so many variables: β may move on along earlier differences.
@@ -137,7 +144,8 @@ class DualSolver final : public OuterLoop {
   std::vector<Index> variable_, point_, slot_of_;
   std::vector<double> F_, beta_, lower_, upper_, linear_, ridge_, kink_, diagonal_;
   std::vector<double> up_mask_,
-      low_mask_;  // F + mask: the slope upwards and downwards (smo_loops.h)
+      low_mask_;                      // F + mask: the slope upwards and downwards (smo_loops.h)
+  std::vector<double> satisfaction_;  // with the thresholds of this round (working_set.h)
   std::vector<char> group_;
   std::vector<int> settled_rounds_;
   // By variable.
@@ -163,6 +171,7 @@ class DualSolver final : public OuterLoop {
   Extrapolation<double> extrapolation_;  // over the active places
   double amplified_ = 1.0;               // what it may have multiplied errors of F by
   bool may_shrink_;
+  int checks_ = 0;  // of all variables, after some were dropped
   // Multiply-adds: for each active variable since shrinking was last asked for, and for all that
   // were settled since the last shrinking.
   double column_work_ = 0.0, wasted_work_ = 0.0;

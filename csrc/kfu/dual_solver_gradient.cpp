@@ -4,6 +4,7 @@
 #include <map>
 
 #include "kfu/dual_solver.h"
+#include "kfu/row_sums.h"
 
 namespace kfu {
 
@@ -11,8 +12,7 @@ namespace {
 
 // In multiply-adds: the function behind a kernel value, and reading a value of a kept row.
 constexpr double kFunctionCost = 16.0;
-constexpr double kReadValue = 12.0;
-constexpr Index kMostColumns = 16384;  // of F, worked on at once
+constexpr double kReadValue = 8.0;
 // Variables that may need a row of their own when β is extrapolated, as part of those a round
 // moves.
 constexpr double kMostStopped = 0.1;
@@ -131,6 +131,7 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
     keep.push_back(worth ? row_tier_->insert(variable_[k], n_active_, is_free_, displace_)
                          : nullptr);
   }
+  row_tier_->populate();
   if (displace_ == Displace::any ||
       rows_are_shared_)  // a small tier may have displaced a row of this very batch
     for (std::size_t c = 0; c < keep.size(); ++c)
@@ -144,22 +145,7 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
 template <class T>
 void DualSolver<T>::add_kept_rows(const std::vector<const T*>& rows,
                                   const std::vector<double>& delta, Index first, Index last) {
-  const Index n_rows = static_cast<Index>(rows.size());
-  if (n_rows == 0) return;
-  // Equal pieces, as long as the second-level cache has room for their F: a row is then read in few
-  // long streams, and no thread waits for another's last piece.
-  const Index shares =
-      settings_.threads * ((last - first) / (settings_.threads * kMostColumns) + 1);
-  const Index columns = ((last - first) / shares / kLoopPad + 1) * kLoopPad;
-  const Index n_blocks = (last - first + columns - 1) / columns;
-#pragma omp parallel for schedule(dynamic) \
-    num_threads(settings_.threads) if (n_rows * (last - first) > 200000)
-  for (Index b = 0; b < n_blocks; ++b) {
-    const Index begin = first + b * columns, end = std::min(last, begin + columns);
-    std::vector<const T*> shifted(rows.size());
-    for (Index r = 0; r < n_rows; ++r) shifted[r] = rows[r] + begin;
-    loops_.add_rows(F_.data() + begin, shifted.data(), delta.data(), n_rows, end - begin);
-  }
+  add_rows_in_shares(loops_, F_.data(), rows, delta, first, last, settings_.threads);
 }
 
 // Kept rows that have fewer columns than are active: use what is there, compute the rest.

@@ -7,11 +7,13 @@ namespace kfu {
 
 namespace {
 
-constexpr int kSettledRounds = 4;        // before a variable is dropped
+constexpr int kSettledRounds = 4;  // before a variable is dropped
+constexpr double kFarther = 3.0;
+constexpr int kMostChecks = 3;           // of all variables, before none is dropped any more
 constexpr double kWorthShrinking = 0.2;  // part of the active variables that must be settled
 // What reordering costs, in multiply-adds: for each value of a kept row, and for each
 // multiply-add behind a kernel value when a column is packed again.
-constexpr double kMoveValue = 40.0;
+constexpr double kMoveValue = 20.0;
 constexpr double kPackColumn = 150.0;
 
 template <class V>
@@ -22,24 +24,18 @@ void permute(std::vector<V>& values, const std::vector<Index>& order) {
 
 }  // namespace
 
-// A variable at a bound that no other could pair with is settled. Those settled for kSettledRounds
+// A variable is settled if no other could pair with it, which is where it is farther than half the
+// gap on the right side of θ; or if it is kFarther times farther than violators are on the wrong
+// side on the average: a few outliers keep the ends apart long after F has come to rest nearly
+// everywhere. (On the way to the solutions of eight sets, next to none of such became unbounded or
+// changed its bound; the check of all variables finds them.) Those settled for kSettledRounds
 // rounds leave once the work that went into their F since the last time would have paid for the
 // reordering: at most twice the work of knowing beforehand.
 template <class T>
-bool DualSolver<T>::shrink_settled(const GroupEnds& ends) {
+bool DualSolver<T>::shrink_settled(const GroupEnds& ends, const GroupViolations& violations) {
   if (n_active_ <= 2 * square_tier_->capacity()) return false;
-  double highest[kMostGroups], lowest[kMostGroups];  // slopes that a partner could have
-  for (int g = 0; g < kMostGroups; ++g) {
-    highest[g] = has_equality_ ? ends.of[g].low_value : 0.0;
-    lowest[g] = has_equality_ ? ends.of[g].up_value : 0.0;
-  }
-  Index leaving = 0;
-  for (Index k = 0; k < n_active_; ++k) {  // no unbounded variable passes: its slopes are equal
-    const int g = group_[k];
-    const bool settled = (F_[k] + up_mask_[k] > highest[g]) & (F_[k] + low_mask_[k] < lowest[g]);
-    settled_rounds_[k] = settled ? settled_rounds_[k] + 1 : 0;
-    leaving += (settled_rounds_[k] >= kSettledRounds) & (slot_of_[k] < 0);
-  }
+  Index leaving = count_settled(ends, violations);
+  for (const Index k : chunk_) leaving -= settled_rounds_[k] >= kSettledRounds;
   wasted_work_ += static_cast<double>(leaving) * column_work_;
   column_work_ = 0.0;
   if (static_cast<double>(leaving) < kWorthShrinking * static_cast<double>(n_active_)) return false;
@@ -52,18 +48,42 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends) {
   wasted_work_ = 0.0;
 
   std::vector<Index> order, last;
+  std::vector<std::uint16_t> stays(static_cast<std::size_t>(n_active_ / 16 + 1), 0);
   for (Index k = 0; k < n_active_; ++k) {
-    const bool leaves = settled_rounds_[k] >= kSettledRounds && slot_of_[k] < 0;
-    (leaves ? last : order).push_back(k);
+    const bool is_staying = settled_rounds_[k] < kSettledRounds || slot_of_[k] >= 0;
+    if (is_staying) stays[k / 16] |= static_cast<std::uint16_t>(1u << (k % 16));
+    (is_staying ? order : last).push_back(k);
   }
   const Index remaining = static_cast<Index>(order.size());
   order.insert(order.end(), last.begin(), last.end());
   shrunk_.push_back({remaining, n_active_, beta()});
   apply_order(order);
-  row_tier_->reorder_columns(order, remaining, is_free_, settings_.threads);
+  row_tier_->part_columns(stays, n_active_, is_free_, loops_);
   n_active_ = remaining;
   ++info_.shrinks;
   return true;
+}
+
+// Brings settled_rounds_ up to date; returns how many are kSettledRounds or more.
+template <class T>
+Index DualSolver<T>::count_settled(const GroupEnds& ends, const GroupViolations& violations) {
+  double far[kMostGroups] = {};
+  for (int g = 0; g < n_groups_ && has_equality_; ++g) {
+    const Violations& found = violations.of[g];
+    const double mean = found.count > 0 ? found.sum / static_cast<double>(found.count) : 0.0;
+    far[g] = 0.5 * pair_gap(ends.of[g]);
+    if (checks_ == 0) far[g] = std::min(far[g], kFarther * mean);
+  }
+  if (n_groups_ == 1)
+    return loops_.count_settled(satisfaction_.data(), far[0], settled_rounds_.data(),
+                                kSettledRounds, n_active_);
+  Index count = 0;
+  for (Index k = 0; k < n_active_; ++k) {
+    const bool is_settled = satisfaction_[k] > far[static_cast<int>(group_[k])];
+    settled_rounds_[k] = is_settled ? settled_rounds_[k] + 1 : 0;
+    count += settled_rounds_[k] >= kSettledRounds;
+  }
+  return count;
 }
 
 template <class T>
@@ -90,10 +110,12 @@ void DualSolver<T>::apply_order(const std::vector<Index>& order) {
   if (columns_) columns_->assign(0, point_.data(), static_cast<Index>(order.size()));
 }
 
-// Brings F of the dropped variables up to date and makes all variables active for good.
+// Brings F of the dropped variables up to date and makes all variables active. Those that can
+// still not pair with any may leave again, a few times.
 template <class T>
 void DualSolver<T>::unshrink() {
-  may_shrink_ = false;
+  may_shrink_ = ++checks_ < kMostChecks;
+  column_work_ = wasted_work_ = 0.0;
   n_active_ = n_;
   extrapolation_.forget();
   if (map_) {
@@ -131,8 +153,10 @@ void DualSolver<T>::unshrink() {
   shrunk_.clear();
 }
 
-template bool DualSolver<float>::shrink_settled(const GroupEnds&);
-template bool DualSolver<double>::shrink_settled(const GroupEnds&);
+template bool DualSolver<float>::shrink_settled(const GroupEnds&, const GroupViolations&);
+template bool DualSolver<double>::shrink_settled(const GroupEnds&, const GroupViolations&);
+template Index DualSolver<float>::count_settled(const GroupEnds&, const GroupViolations&);
+template Index DualSolver<double>::count_settled(const GroupEnds&, const GroupViolations&);
 template void DualSolver<float>::apply_order(const std::vector<Index>&);
 template void DualSolver<double>::apply_order(const std::vector<Index>&);
 template void DualSolver<float>::unshrink();

@@ -148,7 +148,7 @@ std::vector<Index> relevant_variables(const DualProblem& problem, const std::vec
 }  // namespace
 
 Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta,
-                     const Gram<double>& gram, int threads, const ApproximateGradient* approximate,
+                     const Gram<double>& gram, int threads, ApproximateGradient* approximate,
                      std::vector<double>& F_out) {
   const Index n = problem.size();
   // Those whose F is wanted anyway come first: unbounded variables, and the rest of the support
@@ -184,9 +184,9 @@ Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta
     others = relevant_variables(problem, beta, others, values_of, approximate->errors,
                                 first.variables, F_out);
     if (approximate->tighten && static_cast<Index>(others.size()) * n_support > kWorthTightening) {
-      std::vector<double> errors = approximate->errors;
-      approximate->tighten(others, errors);
-      others = relevant_variables(problem, beta, others, values_of, errors, first.variables, F_out);
+      approximate->tighten(others, approximate->errors);
+      others = relevant_variables(problem, beta, others, values_of, approximate->errors,
+                                  first.variables, F_out);
     }
   }
   std::vector<Index> points;
@@ -195,6 +195,10 @@ Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta
   values += add_columns(support, gram, points, sums);
   for (std::size_t c = 0; c < others.size(); ++c)
     F_out[others[c]] = sums[c] + separable_part(problem, beta, others[c]);
+  if (approximate != nullptr) {
+    for (const Index k : first.variables) approximate->errors[k] = 0.0;
+    for (const Index k : others) approximate->errors[k] = 0.0;
+  }
   return values;
 }
 

@@ -36,9 +36,10 @@ void tighten_errors(const DualProblem& problem, const std::vector<double>& beta,
                     const std::vector<Index>& variables, std::vector<double>& errors);
 
 /// F by rows of K. With `approximate` (may be null), variables proven irrelevant keep their
-/// approximate value. Returns the number of kernel values computed.
+/// approximate value, and its errors become those of F_out. Returns the number of kernel values
+/// computed.
 Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta,
-                     const Gram<double>& gram, int threads, const ApproximateGradient* approximate,
+                     const Gram<double>& gram, int threads, ApproximateGradient* approximate,
                      std::vector<double>& F_out);
 
 /// F for the linear kernel, through w.

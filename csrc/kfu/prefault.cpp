@@ -19,27 +19,33 @@ constexpr int kPopulate = MADV_POPULATE_WRITE;
 constexpr int kPopulate = 23;  // Linux 5.14; older kernels answer that they do not know it
 #endif
 constexpr std::uintptr_t kPage = 4096;
-constexpr Index kPiece = Index{1} << 20;
+constexpr std::uintptr_t kPiece = std::uintptr_t{1} << 20;
 
 }  // namespace
 
-void prefault(void* begin, Index bytes, int threads) {
-  const auto address = reinterpret_cast<std::uintptr_t>(begin);
-  const std::uintptr_t first = (address + kPage - 1) / kPage * kPage;
-  const std::uintptr_t last = (address + static_cast<std::uintptr_t>(bytes)) / kPage * kPage;
-  if (last <= first) return;
-  const Index n_pieces = (static_cast<Index>(last - first) + kPiece - 1) / kPiece;
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (n_pieces > 1)
-  for (Index p = 0; p < n_pieces; ++p) {
-    const std::uintptr_t from = first + static_cast<std::uintptr_t>(p * kPiece);
-    const std::uintptr_t to = std::min(last, from + static_cast<std::uintptr_t>(kPiece));
-    (void)madvise(reinterpret_cast<void*>(from), to - from, kPopulate);
+void prefault(const std::vector<MemoryRange>& ranges, int threads) {
+  struct Piece {
+    std::uintptr_t from, to;
+  };
+  std::vector<Piece> pieces;
+  for (const MemoryRange& range : ranges) {
+    const auto address = reinterpret_cast<std::uintptr_t>(range.begin);
+    const std::uintptr_t first = (address + kPage - 1) / kPage * kPage;
+    const std::uintptr_t last =
+        (address + static_cast<std::uintptr_t>(range.bytes)) / kPage * kPage;
+    for (std::uintptr_t from = first; from < last; from += kPiece)
+      pieces.push_back({from, std::min(last, from + kPiece)});
   }
+  const Index count = static_cast<Index>(pieces.size());
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (count > 1)
+  for (Index p = 0; p < count; ++p)
+    (void)madvise(reinterpret_cast<void*>(pieces[p].from), pieces[p].to - pieces[p].from,
+                  kPopulate);
 }
 
 #else
 
-void prefault(void*, Index, int) {}
+void prefault(const std::vector<MemoryRange>&, int) {}
 
 #endif
 

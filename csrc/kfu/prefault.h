@@ -4,12 +4,20 @@
 // of a slab together spares the traps: measured 0.33 s a gigabyte against 0.58 s, on one core.
 #pragma once
 
+#include <vector>
+
 #include "kfu/types.h"
 
 namespace kfu {
 
-/// Makes [begin, begin + bytes) resident, shared out among the threads. Nothing happens where the
-/// system does not know how; contents are undefined as before.
-void prefault(void* begin, Index bytes, int threads);
+struct MemoryRange {
+  void* begin;
+  Index bytes;
+};
+
+/// Makes the ranges resident, shared out among the threads. Nothing happens where the system does
+/// not know how; contents are undefined as before.
+void prefault(const std::vector<MemoryRange>& ranges, int threads);
+inline void prefault(void* begin, Index bytes, int threads) { prefault({{begin, bytes}}, threads); }
 
 }  // namespace kfu

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kfu/row_sums.h"
+
 namespace kfu {
 
 namespace {
@@ -330,33 +332,20 @@ void RankRounds<T>::add_rows_of_K(const std::vector<Index>& moved,
       kept_delta.push_back(delta[k]);
     }
   }
-  add_kept_rows(kept, kept_delta);  // before a new row takes the place of one
+  // Before a new row takes the place of one.
+  add_rows_in_shares(loops_, state_.g.data(), kept, kept_delta, 0, problem_.n_points(),
+                     settings_.threads);
   for (std::size_t k = 0; k < moved.size(); ++k) {
     if (rows_->find(moved[k]) != nullptr) continue;
     points.push_back(problem_.points[moved[k]]);
     new_delta.push_back(delta[k]);
     keep.push_back(rows_->insert(moved[k], problem_.n_points(), is_busy_, Displace::settled_only));
   }
+  rows_->populate();
   info_.cache_hits += static_cast<Index>(kept.size());
   info_.cache_misses += static_cast<Index>(points.size());
   gram_.accumulate(points.data(), new_delta.data(), static_cast<Index>(points.size()), 1, *columns_,
                    0, problem_.n_points(), state_.g.data(), problem_.n_points(), keep.data());
-}
-
-template <class T>
-void RankRounds<T>::add_kept_rows(const std::vector<const T*>& rows,
-                                  const std::vector<double>& delta) {
-  constexpr Index kColumns = 4096;
-  const Index n_rows = static_cast<Index>(rows.size()), n = problem_.n_points();
-  if (n_rows == 0) return;
-  const Index n_blocks = (n + kColumns - 1) / kColumns;
-#pragma omp parallel for schedule(dynamic) num_threads(settings_.threads) if (n_rows * n > 200000)
-  for (Index b = 0; b < n_blocks; ++b) {
-    const Index begin = b * kColumns, end = std::min(n, begin + kColumns);
-    std::vector<const T*> shifted(rows.size());
-    for (Index r = 0; r < n_rows; ++r) shifted[r] = rows[r] + begin;
-    loops_.add_rows(state_.g.data() + begin, shifted.data(), delta.data(), n_rows, end - begin);
-  }
 }
 
 template class RankRounds<float>;

@@ -69,7 +69,6 @@ class RankRounds final : public RankLoop {
   Index store(const std::vector<double>& local_g);
   void update_g(const std::vector<Index>& moved, const std::vector<double>& delta);
   void add_rows_of_K(const std::vector<Index>& moved, const std::vector<double>& delta);
-  void add_kept_rows(const std::vector<const T*>& rows, const std::vector<double>& delta);
   void mark_busy_points();
   bool covers_all() const { return capacity_ == problem_.n_points(); }
 

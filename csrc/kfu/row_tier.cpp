@@ -1,9 +1,6 @@
 #include "kfu/row_tier.h"
 
 #include <algorithm>
-#include <cstdint>
-
-#include "kfu/prefault.h"
 
 namespace kfu {
 
@@ -11,7 +8,6 @@ namespace {
 
 constexpr Index kSlabBytes = Index{16} << 20;
 constexpr Index kLineBytes = 64;
-constexpr Index kPrefaultBytes = Index{4} << 20;  // asked for at once: rows may stay few
 
 }  // namespace
 
@@ -36,22 +32,28 @@ RowTier<T>::~RowTier() {
 }
 
 template <class T>
-T* RowTier<T>::new_row() {
+T* RowTier<T>::new_row(Index valid) {
   const Index row = count();
   const Index in_slab = row % rows_per_slab_;
-  if (in_slab == 0) {
-    const Index rows = std::min(rows_per_slab_, capacity_ - row);
-    slabs_.emplace_back(rows * length_);
-    resident_ = 0;
-  }
-  Buffer<T>& slab = slabs_.back();
-  if ((in_slab + 1) * length_ > resident_) {
-    const Index more = std::max(length_, kPrefaultBytes / static_cast<Index>(sizeof(T)));
-    const Index end = std::min(slab.size(), resident_ + more);
-    prefault(slab.data() + resident_, (end - resident_) * static_cast<Index>(sizeof(T)), threads_);
-    resident_ = end;
-  }
-  return slab.data() + in_slab * length_;
+  if (in_slab == 0) slabs_.emplace_back(std::min(rows_per_slab_, capacity_ - row) * length_);
+  T* values = slabs_.back().data() + in_slab * length_;
+  const Index bytes = std::min(valid, length_) * static_cast<Index>(sizeof(T));
+  const bool goes_on =  // the row before was as fresh, and nearly as long as rows can be
+      !fresh_.empty() && in_slab > 0 &&
+      reinterpret_cast<char*>(values) - static_cast<char*>(fresh_.back().begin) <
+          fresh_.back().bytes + kLineBytes;
+  if (goes_on)
+    fresh_.back().bytes =
+        reinterpret_cast<char*>(values) - static_cast<char*>(fresh_.back().begin) + bytes;
+  else
+    fresh_.push_back({values, bytes});
+  return values;
+}
+
+template <class T>
+void RowTier<T>::populate() {
+  prefault(fresh_, threads_);
+  fresh_.clear();
 }
 
 template <class T>
@@ -92,7 +94,7 @@ T* RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_f
     if (!is_free[entries_[slot].variable]) return replace(slot, variable, valid);
   }
   if (count() < capacity_) {
-    T* values = new_row();
+    T* values = new_row(valid);
     slot_of_[variable] = count();
     entries_.push_back({variable, valid, ++clock_, values});
     return values;
@@ -110,28 +112,20 @@ T* RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_f
 }
 
 template <class T>
-void RowTier<T>::reorder_columns(const std::vector<Index>& order, Index n_staying,
-                                 const std::vector<char>& is_free, int threads) {
-  const Index n_columns = static_cast<Index>(order.size()), n_leaving = n_columns - n_staying;
-  const std::vector<std::int32_t> from(order.begin(), order.end());  // half the memory to read
-#pragma omp parallel num_threads(threads) if (count() * n_columns > 200000)
+void RowTier<T>::part_columns(const std::vector<std::uint16_t>& stays, Index n_columns,
+                              const std::vector<char>& is_free, const SmoLoops<T, double>& loops) {
+#pragma omp parallel num_threads(threads_) if (count() * n_columns > 200000)
   {
-    std::vector<T> leaving(static_cast<std::size_t>(n_leaving));
+    std::vector<T> leaving(static_cast<std::size_t>(n_columns + 16));
 #pragma omp for schedule(dynamic, 16)
     for (Index s = 0; s < count(); ++s) {
       Entry& entry = entries_[s];
-      if (!is_free[entry.variable]) entry.valid = 0;
-      T* values = entry.values;
-      const bool is_whole = entry.valid >= n_columns;
-      if (is_whole)
-        for (Index k = 0; k < n_leaving; ++k) leaving[k] = values[from[n_staying + k]];
-      const auto beyond =
-          std::lower_bound(order.begin(), order.begin() + n_staying, entry.valid) - order.begin();
-      for (Index k = 0; k < beyond; ++k) values[k] = values[from[k]];
-      if (is_whole)
-        std::copy(leaving.begin(), leaving.end(), values + n_staying);
+      const Index valid = is_free[entry.variable] ? std::min(entry.valid, n_columns) : 0;
+      const Index n_staying = loops.part(entry.values, stays.data(), valid, leaving.data());
+      if (valid == n_columns)
+        std::copy(leaving.begin(), leaving.begin() + (valid - n_staying), entry.values + n_staying);
       else
-        entry.valid = static_cast<Index>(beyond);
+        entry.valid = n_staying;
     }
   }
 }

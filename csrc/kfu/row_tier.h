@@ -6,11 +6,14 @@
 // caller's policy.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "kfu/buffer.h"
 #include "kfu/gram.h"
+#include "kfu/prefault.h"
+#include "kfu/smo_loops.h"
 #include "kfu/types.h"
 
 namespace kfu {
@@ -43,13 +46,17 @@ class RowTier {
   /// as it does to compute cheap values.
   void offer_settled(const std::vector<char>& is_free);
   /// Room for the row of `variable`, displacing another if need be, or null.
-  /// is_free[v] tells which variables are unbounded.
+  /// is_free[v] tells which variables are unbounded. Rows may be in fresh memory: populate() before
+  /// they are written spares the traps of its pages.
   T* insert(Index variable, Index valid, const std::vector<char>& is_free, Displace policy);
-  /// New column k is old column order[k]. The first n_staying of the order increase, and so do the
-  /// rest, which leave: rows that have them all keep them too, behind those that stay. Rows of
-  /// variables that are not free lose all their values: they are not worth the copying.
-  void reorder_columns(const std::vector<Index>& order, Index n_staying,
-                       const std::vector<char>& is_free, int threads);
+  /// Makes the valid columns of the rows inserted since the last call resident.
+  void populate();
+  /// The first n_columns: those that stay move to the front, in their order, and the others behind
+  /// them, in theirs (`stays` as for SmoLoops::part). Rows that have them all keep them, shorter
+  /// ones lose what leaves. Rows of variables that are not free lose all their values: they are not
+  /// worth the copying.
+  void part_columns(const std::vector<std::uint16_t>& stays, Index n_columns,
+                    const std::vector<char>& is_free, const SmoLoops<T, double>& loops);
 
  private:
   struct Entry {
@@ -59,7 +66,7 @@ class RowTier {
     T* values;
   };
 
-  T* new_row();
+  T* new_row(Index valid);
   T* replace(Index slot, Index variable, Index valid);
 
   Index length_;
@@ -71,7 +78,7 @@ class RowTier {
   std::vector<Index> offered_;  // entries, the first to go last
   std::vector<Index> slot_of_;  // by variable; −1: not kept
   int threads_;
-  Index resident_ = 0;  // values of the last slab that were asked for
+  std::vector<MemoryRange> fresh_;  // not yet populated
 };
 
 /// Rows that several solvers use one after the other, and the columns they are over.

@@ -34,6 +34,7 @@ struct WorkingSetView {
   const double* F;
   const double* up_mask;   ///< F + up_mask: the slope upwards, +inf where there is no way up
   const double* low_mask;  ///< F + low_mask: the slope downwards, −inf where there is no way down
+  const double* satisfaction;  ///< for svmfu
   const double* beta;
   const double* lower;
   const double* upper;

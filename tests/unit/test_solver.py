@@ -150,7 +150,7 @@ def test_shrinking_ends_with_a_full_check():
 def test_kept_rows_have_the_columns_that_left():
     """Rows of unbounded variables follow the order of shrinking: F of those that left is theirs."""
     X, y = blobs(4000, 60, 8, shift=1.0)
-    settings = {"chunk": 64, "tolerance": 1e-5, "kernel": KernelSpec.make("rbf", gamma=0.005)}
+    settings = {"chunk": 64, "tolerance": 3e-5, "kernel": KernelSpec.make("rbf", gamma=0.005)}
     shrunk, upper = run(X, y, 1.0, **settings)
     assert shrunk.info.shrinks > 1
     assert shrunk.info.refinements == 0  # what a wrong F would call for
