@@ -16,6 +16,9 @@ constexpr Index kSmall = 512;               // variables of a problem that is po
 constexpr double kPolished = 1e-11;         // gap it is polished to, if rounding lets it
 constexpr Index kPolishStepsPerPoint = 50;
 constexpr Index kUnlimited = Index(1) << 60;
+// What the rounds on float32 rows aim at, as a part of the tolerance: a certificate that misses it
+// by their rounding costs more than the round or two that this takes.
+constexpr double kAim = 0.97;
 constexpr double kSumError = 1e-10;  // of a maintained float64 sum, relative to Σ|β|
 
 double sum_of_moduli(const std::vector<double>& values) {
@@ -65,7 +68,9 @@ void CertifiedSolver::start_with(const Gram<T>& gram, const std::vector<double>&
   simd_ = gram.simd();
   layout_ = gram.layout();
   value_error_ = gram.value_error();
-  loop_.reset(new DualSolver<T>(gram, problem_, beta, gradient, settings, linear_map(), rows));
+  SolverSettings chosen = settings;
+  if (sizeof(T) == sizeof(float)) chosen.tolerance *= kAim;
+  loop_.reset(new DualSolver<T>(gram, problem_, beta, gradient, chosen, linear_map(), rows));
 }
 
 // The rows of the store, if the variables are the points in their order.

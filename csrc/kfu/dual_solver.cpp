@@ -15,10 +15,12 @@ constexpr double kSteady = 1.03;       // ... and they are no longer becoming mo
 constexpr Index kLargestChunk = 2048;  // of those chosen here; a caller may ask for more
 constexpr double kSquareShare = 0.5;   // of the cache budget, at most, for the square tier
 constexpr Index kLeastChunk = 16;
-// Touching fresh memory costs about a nanosecond a value; values cheaper than that are computed
-// again rather than kept, but for a few rows whose buffers go round.
+// Getting fresh memory and giving it back costs about a nanosecond a value; values cheaper than
+// that are computed again rather than kept, but for a few rows whose buffers go round and mostly
+// stay in the third-level cache. (Letting their number grow with what was computed again gained
+// nothing.)
 constexpr double kCheapValue = 40.0;  // multiply-adds
-constexpr double kCheapRowsBytes = 64e6;
+constexpr double kCheapRowsBytes = 16e6;
 // Values dearer than this are fetched from kept rows for the chunk's block; others are computed, as
 // a row has to be read whole to fetch some of it.
 constexpr double kGatherValue = 200.0;  // multiply-adds
@@ -27,8 +29,9 @@ constexpr double kInnerGap = 0.3;
 constexpr Index kInnerStepsPerSlot = 100;
 // The gap a subproblem with a float32 gradient may be solved to, for values of K up to 1.
 constexpr double kLeastFloatGap = 1e-5;
-constexpr double kSweep = 0.5;     // unbounded variables that move between two snapshots, as a part
-constexpr Index kIdleRounds = 40;  // that did not reduce the gap, before float64 is used throughout
+constexpr double kSweep = 0.5;  // unbounded variables that move between two snapshots, as a part
+// Rounds that did not reduce the gap, since it was last halved, before float64 is used throughout.
+constexpr Index kIdleRounds = 40;
 // The limit nobody asked for, LIBSVM's: badly scaled data would otherwise seem to hang.
 constexpr Index kMostSteps = 10000000;
 constexpr Index kMostStepsPerPoint = 100;
@@ -74,6 +77,7 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       quick_smo_(gram.simd(), settings.pair, problem.has_equality),
       loops_(smo_loops<T, double>(gram.simd())),
       last_gap_(kInf),
+      halved_gap_(kInf),
       extrapolation_(kSweep),
       may_shrink_(settings.shrinking && settings.working_set == WorkingSetRule::svmfu &&
                   !rows_are_shared_) {
@@ -214,7 +218,8 @@ Status DualSolver<T>::round() {
                                                    : std::max(kMostSteps, kMostStepsPerPoint * n_);
   const Index allowed = limit - info_.iterations;
   if (allowed <= 0) return Status::max_iterations;
-  idle_rounds_ += info_.gap >= last_gap_;
+  idle_rounds_ = info_.gap < 0.5 * halved_gap_ ? 0 : idle_rounds_ + (info_.gap >= last_gap_);
+  if (idle_rounds_ == 0) halved_gap_ = info_.gap;
   last_gap_ = info_.gap;
   if (selector_.adapts()) {
     const GroupViolations violations = measure(ends);

@@ -165,7 +165,8 @@ class DualSolver final : public OuterLoop {
   const SmoLoops<T, double>& loops_;
   double last_gap_;           // at the beginning of the last round
   Index last_unbounded_ = 0;  // variables, when the chunk was last asked whether it is crowded
-  Index idle_rounds_ = 0;     // rounds whose predecessor did not reduce the gap
+  double halved_gap_;         // when it was last half of what it had been
+  Index idle_rounds_ = 0;     // since then: rounds whose predecessor did not reduce the gap
   double largest_value_ = 1;  // of the diagonal, at least 1
   std::vector<Shrunk> shrunk_;
   Extrapolation<double> extrapolation_;  // over the active places

@@ -7,8 +7,8 @@ namespace kfu {
 
 namespace {
 
-constexpr int kSettledRounds = 4;  // before a variable is dropped
-constexpr double kFarther = 3.0;
+constexpr int kSettledRounds = 2;  // before a variable is dropped
+constexpr double kFarther = 4.0;
 constexpr int kMostChecks = 3;           // of all variables, before none is dropped any more
 constexpr double kWorthShrinking = 0.2;  // part of the active variables that must be settled
 // What reordering costs, in multiply-adds: for each value of a kept row, and for each

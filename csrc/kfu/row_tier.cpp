@@ -99,16 +99,16 @@ T* RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_f
     entries_.push_back({variable, valid, ++clock_, values});
     return values;
   }
-  Index victim = -1;
-  bool victim_settled = false;
-  for (Index s = 0; s < count(); ++s) {
+  if (policy == Displace::settled_only) return nullptr;
+  Index victim = 0;
+  bool victim_settled = !is_free[entries_[0].variable];
+  for (Index s = 1; s < count(); ++s) {
     const bool settled = !is_free[entries_[s].variable];
-    if (!settled && policy == Displace::settled_only) continue;
-    const bool better = victim < 0 || (settled && !victim_settled) ||
+    const bool better = (settled && !victim_settled) ||
                         (settled == victim_settled && entries_[s].stamp < entries_[victim].stamp);
     if (better) victim = s, victim_settled = settled;
   }
-  return victim < 0 ? nullptr : replace(victim, variable, valid);
+  return replace(victim, variable, valid);
 }
 
 template <class T>

@@ -45,9 +45,9 @@ class RowTier {
   /// used first. insert() takes their memory before it asks for more, which costs as much to touch
   /// as it does to compute cheap values.
   void offer_settled(const std::vector<char>& is_free);
-  /// Room for the row of `variable`, displacing another if need be, or null.
-  /// is_free[v] tells which variables are unbounded. Rows may be in fresh memory: populate() before
-  /// they are written spares the traps of its pages.
+  /// Room for the row of `variable`, displacing another if need be, or null; with settled_only,
+  /// those that offer_settled() has told. is_free[v] tells which variables are unbounded. Rows may
+  /// be in fresh memory: populate() before they are written spares the traps of its pages.
   T* insert(Index variable, Index valid, const std::vector<char>& is_free, Displace policy);
   /// Makes the valid columns of the rows inserted since the last call resident.
   void populate();
