@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kCrowded = 0.7;       // part of unbounded variables at which the chunk grows
+constexpr double kFull = 0.9;          // ... if there are at least this part of them in all
 constexpr double kFits = 1.0;          // ... if all of them, at most this part, then have room
 constexpr double kSteady = 1.03;       // ... and they are no longer becoming more, by this factor
 constexpr Index kLargestChunk = 2048;  // of those chosen here; a caller may ask for more
@@ -262,7 +263,8 @@ void DualSolver<T>::grow_chunk_if_crowded() {
   if (larger <= capacity + capacity / 4) return;
   Index crowd = 0;
   for (const Index k : chunk_) crowd += is_free(k);
-  const bool is_crowded = static_cast<double>(crowd) > kCrowded * static_cast<double>(capacity);
+  const bool is_crowded = static_cast<double>(crowd) > kCrowded * static_cast<double>(capacity) &&
+                          static_cast<double>(n_unbounded_) > kFull * static_cast<double>(capacity);
   const bool would_fit = static_cast<double>(n_unbounded_) <= kFits * static_cast<double>(larger);
   const bool is_steady =
       static_cast<double>(n_unbounded_) <= kSteady * static_cast<double>(last_unbounded_);

@@ -1,6 +1,9 @@
 // Shrinking of the active set; see dual_solver.h for the contract.
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
+#include "kfu/buffer.h"
 #include "kfu/dual_solver.h"
 
 namespace kfu {
@@ -13,12 +16,18 @@ constexpr int kMostChecks = 3;           // of all variables, before none is dro
 constexpr double kWorthShrinking = 0.2;  // part of the active variables that must be settled
 // What reordering costs, in multiply-adds: for each value of a kept row, and for each
 // multiply-add behind a kernel value when a column is packed again.
-constexpr double kMoveValue = 20.0;
+constexpr double kMoveValue = 35.0;
 constexpr double kPackColumn = 150.0;
 
+constexpr Index kParallelPlaces = 10000;  // to reorder, that are worth starting threads for
+
+/// values[k] becomes values[order[k]]; `scratch` has room for as many, and nothing is allocated.
 template <class V>
-void permute(std::vector<V>& values, const std::vector<Index>& order) {
-  std::vector<V> old(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(order.size()));
+void permute(std::vector<V>& values, const std::vector<Index>& order, Buffer<double>& scratch) {
+  static_assert(sizeof(V) <= sizeof(double) && std::is_trivially_copyable<V>::value,
+                "plain values");
+  std::memcpy(scratch.data(), values.data(), order.size() * sizeof(V));
+  const V* old = reinterpret_cast<const V*>(scratch.data());
   for (std::size_t k = 0; k < order.size(); ++k) values[k] = old[order[k]];
 }
 
@@ -89,21 +98,31 @@ Index DualSolver<T>::count_settled(const GroupEnds& ends, const GroupViolations&
 template <class T>
 void DualSolver<T>::apply_order(const std::vector<Index>& order) {
   extrapolation_.forget();
-  permute(variable_, order);
-  permute(point_, order);
-  permute(slot_of_, order);
-  permute(F_, order);
-  permute(beta_, order);
-  permute(lower_, order);
-  permute(upper_, order);
-  permute(up_mask_, order);
-  permute(low_mask_, order);
-  permute(linear_, order);
-  permute(ridge_, order);
-  permute(kink_, order);
-  permute(group_, order);
-  permute(diagonal_, order);
-  permute(settled_rounds_, order);
+  Buffer<double> scratch[2] = {Buffer<double>(n_active_), Buffer<double>(n_active_)};
+#pragma omp parallel sections num_threads(settings_.threads) if (n_active_ > kParallelPlaces)
+  {
+#pragma omp section
+    {
+      permute(variable_, order, scratch[0]);
+      permute(point_, order, scratch[0]);
+      permute(slot_of_, order, scratch[0]);
+      permute(F_, order, scratch[0]);
+      permute(beta_, order, scratch[0]);
+      permute(lower_, order, scratch[0]);
+      permute(upper_, order, scratch[0]);
+    }
+#pragma omp section
+    {
+      permute(up_mask_, order, scratch[1]);
+      permute(low_mask_, order, scratch[1]);
+      permute(linear_, order, scratch[1]);
+      permute(ridge_, order, scratch[1]);
+      permute(kink_, order, scratch[1]);
+      permute(group_, order, scratch[1]);
+      permute(diagonal_, order, scratch[1]);
+      permute(settled_rounds_, order, scratch[1]);
+    }
+  }
   for (std::size_t k = 0; k < order.size(); ++k)
     if (slot_of_[k] >= 0) chunk_[slot_of_[k]] = static_cast<Index>(k);
   square_tier_->set_places(chunk_);
