@@ -32,7 +32,7 @@ GRAM = [
     f"csrc/kfu/{part}*.cpp"
     for part in (
         *("kernels", "program", "points", "prefault", "sparse_copy", "columns", "panel_"),
-        "gram",
+        *("gram", "extent"),
     )
 ]
 SOLVER = [

@@ -25,6 +25,14 @@ cdef extern from "kfu/panel.h" namespace "kfu" nogil:
     bint has_simd(Simd simd)
 
 
+cdef extern from "kfu/extent.h" namespace "kfu" nogil:
+    double largest_modulus_ "kfu::largest_modulus"(const double*, Index, int)
+    double largest_modulus_ "kfu::largest_modulus"(const float*, Index, int)
+
+cdef extern from "omp.h" nogil:
+    int omp_get_max_threads()
+
+
 cdef dict SIMD_OF = {
     "baseline": <int>Simd.baseline,
     "avx2": <int>Simd.avx2,
@@ -49,6 +57,28 @@ cdef Simd simd_of(str name) except *:
 def available_simd() -> list:
     """The instruction sets this build and this processor have, narrowest first."""
     return [name for name in ("baseline", "avx2", "avx512") if has_simd(simd_of(name))]
+
+
+def largest_modulus(values) -> float:
+    """The largest modulus of an array of numbers, 0 of none; NaN if one is. No copy is made of
+    contiguous float64 and float32."""
+    cdef const double[::1] doubles
+    cdef const float[::1] singles
+    cdef double found = 0.0
+    flat = np.ascontiguousarray(values).reshape(-1)
+    if flat.dtype != np.float32:
+        flat = flat.astype(np.float64, copy=False)
+    if flat.dtype == np.float32:
+        singles = flat
+        if singles.shape[0]:
+            with nogil:
+                found = largest_modulus_(&singles[0], singles.shape[0], omp_get_max_threads())
+    else:
+        doubles = flat
+        if doubles.shape[0]:
+            with nogil:
+                found = largest_modulus_(&doubles[0], doubles.shape[0], omp_get_max_threads())
+    return found
 
 
 def kernel_table() -> list:

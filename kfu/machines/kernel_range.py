@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import scipy.sparse as sp
 
-from kfu._gram import Gram
+from kfu._gram import Gram, largest_modulus
 from kfu.data import Matrix
 from kfu.errors import DataError
 from kfu.kernels import KernelSpec
@@ -30,7 +31,7 @@ def settings_in_range(
     """
     if kernel.is_precomputed or not X.shape[0] or not X.shape[1]:
         return settings
-    largest = max(float(X.max()), -float(X.min()))
+    largest = largest_modulus(X.data if sp.issparse(X) else X)
     if largest <= SAFE_SINGLE and _ceiling(kernel, largest, X.shape[1]) <= SAFE_DOUBLE:
         return settings
     sizes = np.maximum(_flat(X.max(axis=1)), -_flat(X.min(axis=1)))

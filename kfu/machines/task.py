@@ -170,7 +170,7 @@ class TrainingTask:
 
 def rows_of(X: Any, rows: np.ndarray) -> Any:
     """The rows of X as support vectors hold them."""
-    return sp.csr_matrix(X[rows]) if sp.issparse(X) else np.ascontiguousarray(X[rows])
+    return sp.csr_matrix(X[rows]) if sp.issparse(X) else np.take(X, rows, axis=0)
 
 
 def feasible(beta: np.ndarray, problem: DualProblem) -> np.ndarray:

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import kfu
+from kfu._gram import largest_modulus
 from kfu.errors import DataError
 from kfu.kernels import KernelSpec
 from kfu.machines.kernel_range import settings_in_range
@@ -42,3 +43,17 @@ def test_float32_is_left_where_it_overflows():
     scaled = kfu.train(X * 1e25, Y, kernel=kernel).decision_function(X * 1e25)
     plain = kfu.train(X, Y, kernel=KernelSpec.make("rbf", gamma=1.0)).decision_function(X)
     np.testing.assert_allclose(scaled, plain, atol=2e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_largest_modulus_is_that_of_all_values(dtype: type) -> None:
+    values = np.random.default_rng(0).normal(size=(700, 613)).astype(dtype)
+    for row, column, extreme in ((0, 0, -9.0), (699, 612, 11.0), (350, 7, -13.0)):
+        values[row, column] = extreme
+        assert largest_modulus(values) == abs(extreme)
+    assert largest_modulus(values[::2, 1::3]) == np.abs(values[::2, 1::3]).max()
+    assert largest_modulus(np.zeros((0, 4))) == 0.0
+    values[500, 3] = np.inf
+    assert largest_modulus(values) == np.inf
+    values[698, 600] = np.nan  # the largest of the others does not hide it
+    assert np.isnan(largest_modulus(values))
