@@ -29,9 +29,6 @@ cdef extern from "kfu/extent.h" namespace "kfu" nogil:
     double largest_modulus_ "kfu::largest_modulus"(const double*, Index, int)
     double largest_modulus_ "kfu::largest_modulus"(const float*, Index, int)
 
-cdef extern from "omp.h" nogil:
-    int omp_get_max_threads()
-
 
 cdef dict SIMD_OF = {
     "baseline": <int>Simd.baseline,
@@ -59,7 +56,7 @@ def available_simd() -> list:
     return [name for name in ("baseline", "avx2", "avx512") if has_simd(simd_of(name))]
 
 
-def largest_modulus(values) -> float:
+def largest_modulus(values, int threads=1) -> float:
     """The largest modulus of an array of numbers, 0 of none; NaN if one is. No copy is made of
     contiguous float64 and float32."""
     cdef const double[::1] doubles
@@ -72,12 +69,12 @@ def largest_modulus(values) -> float:
         singles = flat
         if singles.shape[0]:
             with nogil:
-                found = largest_modulus_(&singles[0], singles.shape[0], omp_get_max_threads())
+                found = largest_modulus_(&singles[0], singles.shape[0], threads)
     else:
         doubles = flat
         if doubles.shape[0]:
             with nogil:
-                found = largest_modulus_(&doubles[0], doubles.shape[0], omp_get_max_threads())
+                found = largest_modulus_(&doubles[0], doubles.shape[0], threads)
     return found
 
 

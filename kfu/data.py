@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from kfu._gram import largest_modulus
 from kfu.errors import DataError
 
 MAX_FEATURES = 2**31 - 1  # the kernels count features in 32 bits
@@ -205,8 +204,9 @@ def _check_sparse(X: Any, dtype: Any, source: str) -> Matrix:
 def check_finite(X: Matrix, source: str, what: str = "X") -> None:
     """DataError naming the first row and column with NaN or infinity."""
     values = X.data if sp.issparse(X) else X
-    if np.isfinite(largest_modulus(values)):
-        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)) and values.dtype != object:
+            return  # one cheap pass; a sum that overflows is looked at element by element
     bad = ~np.isfinite(values)
     if not bad.any():
         return

@@ -69,7 +69,7 @@ void CertifiedSolver::start_with(const Gram<T>& gram, const std::vector<double>&
   layout_ = gram.layout();
   value_error_ = gram.value_error();
   SolverSettings chosen = settings;
-  if (sizeof(T) == sizeof(float)) chosen.tolerance *= kAim;
+  if (sizeof(T) == sizeof(float) && !store_->is_linear()) chosen.tolerance *= kAim;
   loop_.reset(new DualSolver<T>(gram, problem_, beta, gradient, chosen, linear_map(), rows));
 }
 
@@ -85,8 +85,10 @@ Status CertifiedSolver::round() {
   certificate_is_current_ = false;
   const Status reached = loop_->round();
   if (reached == Status::running) return look_on_the_way();
-  if (reached == Status::max_iterations && !is_polishing_) return reached;
+  const bool is_spent = reached == Status::max_iterations && !is_polishing_;
+  if (is_spent && loop_->info().gap > settings_.tolerance) return reached;
   certify_now();
+  if (is_spent && certificate_.kkt_gap > settings_.tolerance) return reached;
   if (certificate_.kkt_gap > settings_.tolerance) {
     if (!is_polishing_ || reached == Status::stalled) return refine(reached);
     loop_->set_goal(settings_.tolerance, kUnlimited);  // the gap does not fall at every step
@@ -129,9 +131,9 @@ Status CertifiedSolver::look_on_the_way() {
     return Status::running;
   const Info now = loop_->info();
   if (now.iterations < next_look_) return Status::running;
-  next_look_ = 2 * now.iterations;
   const std::vector<double> maintained = loop_->gradient();
   if (maintained.empty()) return Status::running;
+  next_look_ = 2 * now.iterations;
   certify_now();
   certificate_is_current_ = false;
   double error = 0.0;

@@ -181,7 +181,7 @@ GroupEnds DualSolver<T>::scan() const {
 
 template <class T>
 typename DualSolver<T>::GroupViolations DualSolver<T>::measure(const GroupEnds& ends) {
-  GroupViolations found;
+  GroupViolations found{};
   if (n_groups_ == 1) {
     found.of[0] =
         loops_.satisfactions(F_.data(), up_mask_.data(), low_mask_.data(),
@@ -425,6 +425,7 @@ void DualSolver<T>::reset_gradient(const std::vector<double>& F) {
   extrapolation_.forget();
   amplified_ = 1.0;
   n_active_ = n_;
+  std::fill(settled_rounds_.begin(), settled_rounds_.end(), 0);
   for (Index k = 0; k < n_; ++k) F_[k] = F[variable_[k]];
 }
 

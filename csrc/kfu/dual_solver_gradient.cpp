@@ -123,8 +123,12 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
   for (const auto& part : short_rows) extend_kept_rows(part.second, part.first);
   std::vector<Index> points;
   std::vector<T*> keep;
-  // Shared rows of bounded variables are worth keeping: other solvers may want them.
-  if (displace_ == Displace::settled_only && !rows_are_shared_) row_tier_->offer_settled(is_free_);
+  // Shared rows of bounded variables are worth keeping while there is room: other solvers may want
+  // them.
+  const bool is_full =
+      row_tier_->count() + static_cast<Index>(new_places.size()) > row_tier_->capacity();
+  if (displace_ == Displace::settled_only && (!rows_are_shared_ || is_full))
+    row_tier_->offer_settled(is_free_);
   for (const Index k : new_places) {
     points.push_back(point_[k]);
     const bool worth = is_free(k) || displace_ == Displace::any || rows_are_shared_;
@@ -132,8 +136,7 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
                          : nullptr);
   }
   row_tier_->populate();
-  if (displace_ == Displace::any ||
-      rows_are_shared_)  // a small tier may have displaced a row of this very batch
+  if (displace_ == Displace::any)  // a small tier may have displaced a row of this very batch
     for (std::size_t c = 0; c < keep.size(); ++c)
       for (std::size_t later = c + 1; later < keep.size() && keep[c] != nullptr; ++later)
         if (keep[later] == keep[c]) keep[c] = nullptr;

@@ -135,6 +135,7 @@ template <class T>
 void DualSolver<T>::unshrink() {
   may_shrink_ = ++checks_ < kMostChecks;
   column_work_ = wasted_work_ = 0.0;
+  std::fill(settled_rounds_.begin(), settled_rounds_.end(), 0);
   n_active_ = n_;
   extrapolation_.forget();
   if (map_) {

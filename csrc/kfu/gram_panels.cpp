@@ -95,6 +95,7 @@ class PanelGram final : public Gram<T> {
                   T* const* keep) const override {
     Sink<T> sink;
     sink.out = keep;
+    sink.is_streamed = keep != nullptr;  // kept rows are many, and read in a later round
     sink.coef = coef;
     sink.n_outputs = n_outputs;
     sink.sums = sums;
@@ -141,7 +142,8 @@ class PanelGram final : public Gram<T> {
   Program<T> program_;
   Plan<T> plan_;
   Points<T> points_;
-  mutable std::mutex mutex_;  // guards spare_
+  mutable std::mutex mutex_;                         // guards spare_ and value_error_
+  mutable std::unique_ptr<ValueError> value_error_;  // when it was first asked for
   mutable std::vector<std::unique_ptr<Workspace<T>>> spare_;
 };
 
@@ -214,7 +216,11 @@ ValueError PanelGram<T>::value_error_from(const Points<T>& points, Index max_cou
 
 template <class T>
 ValueError PanelGram<T>::value_error() const {
-  return value_error_from(points_, points_.max_count());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!value_error_) {
+    value_error_ = std::make_unique<ValueError>(value_error_from(points_, points_.max_count()));
+  }
+  return *value_error_;
 }
 
 template <class T>

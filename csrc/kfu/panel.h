@@ -114,6 +114,7 @@ template <class T>
 struct Sink {
   T* const* out = nullptr;  ///< out[r][c − out_first], or null; single rows may be null
   Index out_first = 0;
+  bool is_streamed = false;      ///< out is written past the caches
   const double* coef = nullptr;  ///< [row][n_outputs]
   Index n_outputs = 0;
   double* sums = nullptr;  ///< sums[m · ld_sums + c]

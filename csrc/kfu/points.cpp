@@ -154,8 +154,9 @@ void Points<T>::make_norms(Index channel) {
 //             is at most 2u Σ c_k |x_k z_k| ≤ u Σ c_k x_k² + u Σ c_k z_k². Features that are absent
 //             from a point are added exactly, so either sum need count its own point's entries
 //             only;
+//             Without fused operations each product is rounded too: u (‖x‖² + ‖z‖²) more;
 //   norms     float64 tells how far xx is from ‖x‖²; where T is float64 itself it is the error of
-//             the same sum, u Σ c_k x_k² + 2u ‖x‖²;
+//             the same sum, u Σ c_k x_k² + 3u ‖x‖²;
 //   the rest  xx + zz is rounded, and s, which is at most 2(‖x‖² + ‖z‖²): 3u (‖x‖² + ‖z‖²).
 template <class T>
 double Points<T>::rounding_of(Index channel, Index point, std::vector<double>& work) const {
@@ -192,19 +193,19 @@ double Points<T>::rounding_of(Index channel, Index point, std::vector<double>& w
     }
   }
   const double off = std::fabs(static_cast<double>(norms_[channel][point]) - norm);
-  return (is_exact ? off : u * weighted + 2.0 * u * norm) + u * weighted + 5.0 * u * norm;
+  return (is_exact ? off : u * weighted + 3.0 * u * norm) + u * weighted + 6.0 * u * norm;
 }
 
 template <class T>
 std::vector<double> Points<T>::rounding(Index channel) const {
   std::vector<double> found(static_cast<std::size_t>(data_.n));
   const Index depth = data_.is_csr ? 16 : specs_[channel].depth;
-#pragma omp parallel num_threads(threads_) if (data_.n * depth > 100000)
-  {
-    std::vector<double> work(static_cast<std::size_t>(data_.is_csr ? 0 : depth));
-#pragma omp for schedule(static)
-    for (Index i = 0; i < data_.n; ++i) found[i] = rounding_of(channel, i, work);
-  }
+  const int threads = data_.n * depth > 100000 ? threads_ : 1;
+  std::vector<std::vector<double>> work(static_cast<std::size_t>(threads));
+  for (std::vector<double>& each : work) each.resize(data_.is_csr ? 0 : depth);
+#pragma omp parallel for schedule(static) num_threads(threads)
+  for (Index i = 0; i < data_.n; ++i)
+    found[i] = rounding_of(channel, i, work[static_cast<std::size_t>(omp_get_thread_num())]);
   return found;
 }
 

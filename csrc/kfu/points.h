@@ -70,7 +70,7 @@ class Points {
   /// The sum of a point with itself. `work` has room for a point.
   T self_sum(Index channel, Index point, T* work) const;
   /// By point, r such that |s − ‖x − z‖²| ≤ r_x + r_z for the s of the channel, to first order; the
-  /// channel's statistic is the dot product and its factor 2. See the definition for the proof.
+  /// channel's statistic is the squared distance. See the definition for the proof.
   std::vector<double> rounding(Index channel) const;
 
  private:

@@ -335,7 +335,8 @@ void RankRounds<T>::add_rows_of_K(const std::vector<Index>& moved,
   // Before a new row takes the place of one.
   add_rows_in_shares(loops_, state_.g.data(), kept, kept_delta, 0, problem_.n_points(),
                      settings_.threads);
-  rows_->offer_settled(is_busy_);
+  if (rows_->count() + static_cast<Index>(moved.size()) > rows_->capacity())
+    rows_->offer_settled(is_busy_);
   for (std::size_t k = 0; k < moved.size(); ++k) {
     if (rows_->find(moved[k]) != nullptr) continue;
     points.push_back(problem_.points[moved[k]]);

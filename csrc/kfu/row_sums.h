@@ -22,13 +22,14 @@ void add_rows_in_shares(const SmoLoops<T, double>& loops, double* F,
   const Index n_wanted = threads * (n_columns / (threads * kMostColumns) + 1);
   const Index width = padded(n_columns / n_wanted + 1);
   const Index n_pieces = (n_columns + width - 1) / width;
+  std::vector<const T*> shifted;  // before the region: running out of memory would end the process
+  for (Index p = 0; p < n_pieces; ++p)
+    for (const T* row : rows) shifted.push_back(row + first + p * width);
 #pragma omp parallel for schedule(dynamic) \
     num_threads(threads) if (n_rows * n_columns > kParallelValues)
   for (Index p = 0; p < n_pieces; ++p) {
     const Index begin = first + p * width, end = std::min(last, begin + width);
-    std::vector<const T*> shifted(rows.size());
-    for (Index r = 0; r < n_rows; ++r) shifted[r] = rows[r] + begin;
-    loops.add_rows(F + begin, shifted.data(), delta.data(), n_rows, end - begin);
+    loops.add_rows(F + begin, shifted.data() + p * n_rows, delta.data(), n_rows, end - begin);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "kfu/row_tier.h"
 
+#include <omp.h>
+
 #include <algorithm>
 
 namespace kfu {
@@ -114,19 +116,21 @@ T* RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_f
 template <class T>
 void RowTier<T>::part_columns(const std::vector<std::uint16_t>& stays, Index n_columns,
                               const std::vector<char>& is_free, const SmoLoops<T, double>& loops) {
-#pragma omp parallel num_threads(threads_) if (count() * n_columns > 200000)
-  {
-    std::vector<T> leaving(static_cast<std::size_t>(n_columns + 16));
-#pragma omp for schedule(dynamic, 16)
-    for (Index s = 0; s < count(); ++s) {
-      Entry& entry = entries_[s];
-      const Index valid = is_free[entry.variable] ? std::min(entry.valid, n_columns) : 0;
-      const Index n_staying = loops.part(entry.values, stays.data(), valid, leaving.data());
-      if (valid == n_columns)
-        std::copy(leaving.begin(), leaving.begin() + (valid - n_staying), entry.values + n_staying);
-      else
-        entry.valid = n_staying;
-    }
+  // Before the region: running out of memory in it would end the process.
+  const bool is_large = count() * n_columns > 200000;
+  const int threads = is_large ? threads_ : 1;
+  std::vector<std::vector<T>> scratch(static_cast<std::size_t>(threads));
+  for (std::vector<T>& each : scratch) each.resize(static_cast<std::size_t>(n_columns + 16));
+#pragma omp parallel for schedule(dynamic, 16) num_threads(threads)
+  for (Index s = 0; s < count(); ++s) {
+    Entry& entry = entries_[s];
+    T* leaving = scratch[static_cast<std::size_t>(omp_get_thread_num())].data();
+    const Index valid = is_free[entry.variable] ? std::min(entry.valid, n_columns) : 0;
+    const Index n_staying = loops.part(entry.values, stays.data(), valid, leaving);
+    if (valid == n_columns)
+      std::copy(leaving, leaving + (valid - n_staying), entry.values + n_staying);
+    else
+      entry.valid = n_staying;
   }
 }
 

@@ -20,7 +20,7 @@ namespace kfu {
 
 /// What may be displaced when the budget is used up.
 enum class Displace {
-  settled_only,  ///< rows of variables that are at a bound
+  settled_only,  ///< rows of variables that are at a bound, as offer_settled() told
   any,           ///< the least recently used row of all
 };
 

@@ -4,7 +4,8 @@
 // not move in a direction, are excluded by additive masks instead of branches:
 //   up_mask[k]  = 0 if β_k may increase, +inf otherwise (added to F before a minimum)
 //   low_mask[k] = 0 if β_k may decrease, −inf otherwise (added to F before a maximum)
-// Ties go to the smallest index, so results do not depend on the vector width.
+// Ties go to the smallest index, so choices do not depend on the vector width (the sum of
+// violations does, in its last bits).
 //
 // T is the type of the rows of K, G that of F and the masks. float32 for both halves the memory
 // that a step reads and doubles the values in a register; see Smo for when that is accurate enough.
@@ -30,8 +31,8 @@ struct Extremes {
 
 /// How many variables are on the wrong side of their threshold, and by how much altogether.
 struct Violations {
-  double sum = 0;
-  Index count = 0;
+  double sum;
+  Index count;
 };
 
 template <class T, class G>

@@ -31,7 +31,7 @@ def settings_in_range(
     """
     if kernel.is_precomputed or not X.shape[0] or not X.shape[1]:
         return settings
-    largest = largest_modulus(X.data if sp.issparse(X) else X)
+    largest = largest_modulus(X.data if sp.issparse(X) else X, settings.n_threads)
     if largest <= SAFE_SINGLE and _ceiling(kernel, largest, X.shape[1]) <= SAFE_DOUBLE:
         return settings
     sizes = np.maximum(_flat(X.max(axis=1)), -_flat(X.min(axis=1)))
