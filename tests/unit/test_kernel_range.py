@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from kfu._gram import largest_modulus
 
 import kfu
-from kfu._gram import largest_modulus
 from kfu.errors import DataError
 from kfu.kernels import KernelSpec
 from kfu.machines.kernel_range import settings_in_range
