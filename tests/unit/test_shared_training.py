@@ -96,3 +96,22 @@ def test_values_that_are_no_numbers(options):
     X, y = classes()
     with pytest.raises(SettingsError, match="number"):
         train(X, y, kernel=KERNEL, **options)
+
+
+def test_shared_rows_give_way_when_not_all_have_room():
+    """A tier that the first training has filled is not closed to the unbounded rows of the next."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 60))
+    settings = SolverSettings(chunk=100, tolerance=1e-4)
+    kernel = KernelSpec.make("rbf", gamma=0.01)
+    hits = []
+    for shares in (False, True):
+        store = make_store(X, kernel, settings)
+        if shares:
+            store.share_rows(200 * 1500 * 4.0)
+            noise = np.where(rng.uniform(size=1500) < 0.5, 1.0, -1.0)
+            train(X, noise, kernel=kernel, cost=0.01, settings=settings, store=store)
+        y = np.where(X[:, :4].sum(axis=1) > 0, 1.0, -1.0)
+        info = train(X, y, kernel=kernel, cost=10.0, settings=settings, store=store).info
+        hits.append(info["cache_hits"] / (info["cache_hits"] + info["cache_misses"]))
+    assert hits[1] > 0.3 * hits[0]
