@@ -24,6 +24,17 @@ inline Counts& counts() {
   return instance;
 }
 
+// Deterministic numbers in [0, 1).
+struct Stream {
+  unsigned long long state = 88172645463325252ull;
+  double next() {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return static_cast<double>(state >> 11) / 9007199254740992.0;
+  }
+};
+
 inline bool check(bool holds, const char* expression, const char* file, int line) {
   ++counts().checks;
   if (!holds) {

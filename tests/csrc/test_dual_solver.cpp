@@ -12,6 +12,7 @@
 namespace {
 
 using namespace kfu;
+using kfu_test::Stream;
 
 // K(i, j) looked up in a matrix: the obvious Gram.
 template <class T>
@@ -78,17 +79,6 @@ class MatrixGram final : public Gram<T> {
   T value(Index i, Index j) const { return values_[i * n_ + j]; }
   Index n_;
   std::vector<T> values_;
-};
-
-// Deterministic numbers in [0, 1).
-struct Stream {
-  unsigned long long state = 88172645463325252ull;
-  double next() {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return static_cast<double>(state >> 11) / 9007199254740992.0;
-  }
 };
 
 struct Toy {

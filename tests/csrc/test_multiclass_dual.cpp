@@ -11,17 +11,7 @@
 namespace {
 
 using namespace kfu;
-
-// Deterministic numbers in [0, 1).
-struct Stream {
-  unsigned long long state = 88172645463325252ull;
-  double next() {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return static_cast<double>(state >> 11) / 9007199254740992.0;
-  }
-};
+using kfu_test::Stream;
 
 const MulticlassKind kKinds[] = {MulticlassKind::crammer_singer, MulticlassKind::weston_watkins};
 

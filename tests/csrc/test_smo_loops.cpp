@@ -13,19 +13,9 @@
 namespace {
 
 using namespace kfu;
+using kfu_test::Stream;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-// Deterministic numbers in [0, 1).
-struct Stream {
-  unsigned long long state = 88172645463325252ull;
-  double next() {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return static_cast<double>(state >> 11) / 9007199254740992.0;
-  }
-};
 
 std::vector<Simd> instruction_sets() {
   std::vector<Simd> found;
