@@ -10,8 +10,8 @@ namespace kfu {
 
 namespace {
 
-constexpr int kSettledRounds = 2;  // before a variable is dropped
-constexpr double kFarther = 4.0;
+constexpr int kSettledRounds = 2;        // before a variable is dropped
+constexpr double kFarther = 4.0;         // than violators are off on the average: see below
 constexpr int kMostChecks = 3;           // of all variables, before none is dropped any more
 constexpr double kWorthShrinking = 0.2;  // part of the active variables that must be settled
 // What reordering costs, in multiply-adds: for each value of a kept row, and for each
@@ -23,12 +23,17 @@ constexpr Index kParallelPlaces = 10000;  // to reorder, that are worth starting
 
 /// values[k] becomes values[order[k]]; `scratch` has room for as many, and nothing is allocated.
 template <class V>
-void permute(std::vector<V>& values, const std::vector<Index>& order, Buffer<double>& scratch) {
+void permute_one(const std::vector<Index>& order, Buffer<double>& scratch, std::vector<V>& values) {
   static_assert(sizeof(V) <= sizeof(double) && std::is_trivially_copyable<V>::value,
                 "plain values");
   std::memcpy(scratch.data(), values.data(), order.size() * sizeof(V));
   const V* old = reinterpret_cast<const V*>(scratch.data());
   for (std::size_t k = 0; k < order.size(); ++k) values[k] = old[order[k]];
+}
+
+template <class... Vs>
+void permute(const std::vector<Index>& order, Buffer<double>& scratch, std::vector<Vs>&... arrays) {
+  (permute_one(order, scratch, arrays), ...);
 }
 
 }  // namespace
@@ -102,26 +107,10 @@ void DualSolver<T>::apply_order(const std::vector<Index>& order) {
 #pragma omp parallel sections num_threads(settings_.threads) if (n_active_ > kParallelPlaces)
   {
 #pragma omp section
-    {
-      permute(variable_, order, scratch[0]);
-      permute(point_, order, scratch[0]);
-      permute(slot_of_, order, scratch[0]);
-      permute(F_, order, scratch[0]);
-      permute(beta_, order, scratch[0]);
-      permute(lower_, order, scratch[0]);
-      permute(upper_, order, scratch[0]);
-    }
+    permute(order, scratch[0], variable_, point_, slot_of_, F_, beta_, lower_, upper_);
 #pragma omp section
-    {
-      permute(up_mask_, order, scratch[1]);
-      permute(low_mask_, order, scratch[1]);
-      permute(linear_, order, scratch[1]);
-      permute(ridge_, order, scratch[1]);
-      permute(kink_, order, scratch[1]);
-      permute(group_, order, scratch[1]);
-      permute(diagonal_, order, scratch[1]);
-      permute(settled_rounds_, order, scratch[1]);
-    }
+    permute(order, scratch[1], up_mask_, low_mask_, linear_, ridge_, kink_, group_, diagonal_,
+            settled_rounds_);
   }
   for (std::size_t k = 0; k < order.size(); ++k)
     if (slot_of_[k] >= 0) chunk_[slot_of_[k]] = static_cast<Index>(k);
