@@ -41,7 +41,7 @@ void permute(const std::vector<Index>& order, Buffer<double>& scratch, std::vect
 // A variable is settled if no other could pair with it, which is where it is farther than half the
 // gap on the right side of θ; or if it is kFarther times farther than violators are on the wrong
 // side on the average: a few outliers keep the ends apart long after F has come to rest nearly
-// everywhere. (On the way to the solutions of eight sets, next to none of such became unbounded or
+// everywhere. (On the way to the solutions of seven sets, next to none of such became unbounded or
 // changed its bound; the check of all variables finds them.) Those settled for kSettledRounds
 // rounds leave once the work that went into their F since the last time would have paid for the
 // reordering: at most twice the work of knowing beforehand.

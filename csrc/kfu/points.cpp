@@ -153,8 +153,7 @@ void Points<T>::make_norms(Index channel) {
 //             its segment, and by each addition of a segment from its own on. The error of 2⟨x, z⟩
 //             is at most 2u Σ c_k |x_k z_k| ≤ u Σ c_k x_k² + u Σ c_k z_k². Features that are absent
 //             from a point are added exactly, so either sum need count its own point's entries
-//             only;
-//             Without fused operations each product is rounded too: u (‖x‖² + ‖z‖²) more;
+//             only. Without fused operations each product is rounded too: u (‖x‖² + ‖z‖²) more;
 //   norms     float64 tells how far xx is from ‖x‖²; where T is float64 itself it is the error of
 //             the same sum, u Σ c_k x_k² + 3u ‖x‖²;
 //   the rest  xx + zz is rounded, and s, which is at most 2(‖x‖² + ‖z‖²): 3u (‖x‖² + ‖z‖²).
@@ -174,11 +173,13 @@ double Points<T>::rounding_of(Index channel, Index point, std::vector<double>& w
   if (data_.is_csr) {
     const SparseRow<T> row = sparse(channel, point);
     const bool is_scaled = !spec.scale.empty(), is_rounded = data_.is_double && !is_scaled;
-    const double* as_double = static_cast<const double*>(data_.values) + data_.indptr[point];
+    const auto* as_double = static_cast<const double*>(data_.values);  // if is_rounded
+    const Index begin = data_.indptr[point];
     Index s = n_segments - 1, later = 0;
     for (Index e = row.count; e-- > 0;) {
       for (++later; row.indices[e] < s * segment; --s) later = 1;
-      add(later + additions(s), is_rounded ? as_double[e] : static_cast<double>(row.values[e]));
+      add(later + additions(s),
+          is_rounded ? as_double[begin + e] : static_cast<double>(row.values[e]));
     }
     is_exact = is_exact && !is_scaled;
   } else {

@@ -40,6 +40,15 @@ def test_powers_at_the_ends_of_the_range(simd: str, dtype: type) -> None:
     assert np.isnan(y[-1])
 
 
+@pytest.mark.skipif("avx512" not in SIMD, reason="this processor has no AVX-512")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers_have_the_same_bits_with_and_without_instructions_of_their_own(dtype: type) -> None:
+    low = float(np.finfo(dtype).minexp)
+    halves = np.arange(low, 0.5, 0.5)  # where rounding to an integer is a tie
+    x = np.concatenate([np.linspace(1.1 * low, 0, 1_000_003), halves]).astype(dtype)
+    assert vector_exp2(x, "avx512").tobytes() == vector_exp2(x, "avx2").tobytes()
+
+
 @pytest.mark.parametrize("simd", SIMD)
 def test_subnormal_powers_are_flushed_to_zero(simd: str) -> None:
     x = np.linspace(-149, -126.01, 1001).astype(np.float32)
