@@ -77,6 +77,9 @@ cdef extern from "kfu/gram.h" namespace "kfu" nogil:
 
     double sum_error(double error, double weighed, double total)
 
+    cdef cppclass KeepRows[T]:
+        KeepRows()
+
     cdef cppclass CGram "kfu::Gram"[T]:
         Index size()
         Simd simd()
@@ -90,7 +93,7 @@ cdef extern from "kfu/gram.h" namespace "kfu" nogil:
                   Index last, T** out) except +
         void accumulate(const Index* points, const double* coef, Index n_rows, Index n_outputs,
                         const ColumnSet& columns, Index first, Index last, double* sums,
-                        Index ld_sums, T** keep) except +
+                        Index ld_sums, const KeepRows[T]& keep) except +
 
     unique_ptr[CGram[T]] make_gram[T](const DataView& data, const Kernel& kernel, int threads,
                                       Simd simd) except +

@@ -196,7 +196,8 @@ cdef void run_sums(const CGram[Value]& gram, const int64_t[::1] points,
         return
     with nogil:
         (<CGram[Value]*>&gram).accumulate(&points[0], &coef[0, 0], points.shape[0], coef.shape[1],
-                                          columns, 0, n_columns, &sums[0, 0], sums.shape[1], NULL)
+                                          columns, 0, n_columns, &sums[0, 0], sums.shape[1],
+                                          KeepRows[Value]())
 
 
 cdef class Gram:

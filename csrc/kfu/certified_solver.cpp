@@ -192,17 +192,18 @@ ApproximateGradient CertifiedSolver::maintained_gradient(const std::vector<doubl
     common += gained * value_error_.by_point[problem_.points[k]];
   }
   const double summed = sum_of_moduli(beta) + sum_of_moduli(reset_beta_);  // behind rounding
+  const double rounding = kSumError * summed + loop_->rounding() * moved;
   maintained.errors.resize(beta.size());
   for (Index k = 0; k < problem_.size(); ++k) {
     const double own = value_error_.by_point[problem_.points[k]];
-    maintained.errors[k] = (value_error_.constant + own) * moved + common + kSumError * summed +
+    maintained.errors[k] = (value_error_.constant + own) * moved + common + rounding +
                            (reset_errors_.empty() ? 0.0 : reset_errors_[k]);
   }
   if (!gram64_rows_ && reset_errors_.empty() && reset_beta_.empty())
-    maintained.tighten = [this, beta, summed](const std::vector<Index>& variables,
-                                              std::vector<double>& errors) {
-      tighten_errors(problem_, beta, store_->gram<float>(), value_error_, kSumError * summed,
-                     variables, errors);
+    maintained.tighten = [this, beta, rounding](const std::vector<Index>& variables,
+                                                std::vector<double>& errors) {
+      tighten_errors(problem_, beta, store_->gram<float>(), value_error_, rounding, variables,
+                     errors);
     };
   return maintained;
 }

@@ -1,7 +1,6 @@
 #include "kfu/columns.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kfu/prefault.h"
 
@@ -11,6 +10,7 @@ namespace {
 
 constexpr Index kPrefaultBytes = Index{1} << 20;  // fresh memory worth asking for at once
 constexpr Index kParallelCost = 20000;  // values to pack that are worth starting threads for
+constexpr Index kFetchAhead = 4;        // points
 
 }  // namespace
 
@@ -27,13 +27,19 @@ void PanelColumns<T>::assign(Index first, const Index* points, Index count) {
     size_ = first + count;
   }
 #pragma omp parallel for num_threads(threads_) schedule(static) if (cost_of(count) > kParallelCost)
-  for (Index k = 0; k < count; ++k) put(first + k, points[k]);
+  for (Index k = 0; k < count; ++k) {
+    if (k + kFetchAhead < count) points_.fetch(points[k + kFetchAhead]);
+    put(first + k, points[k]);
+  }
 }
 
 template <class T>
 void PanelColumns<T>::assign_slots(const Index* slots, const Index* points, Index count) {
 #pragma omp parallel for num_threads(threads_) schedule(static) if (cost_of(count) > kParallelCost)
-  for (Index k = 0; k < count; ++k) put(slots[k], points[k]);
+  for (Index k = 0; k < count; ++k) {
+    if (k + kFetchAhead < count) points_.fetch(points[k + kFetchAhead]);
+    put(slots[k], points[k]);
+  }
 }
 
 template <class T>
@@ -53,8 +59,13 @@ void grow_panels(Buffer<T>& buffer, Index n_panels, Index panel_size, int thread
   if (after <= before) return;
   buffer.resize(after);
   const Index bytes = (after - before) * static_cast<Index>(sizeof(T));
-  if (bytes > kPrefaultBytes) prefault(buffer.data() + before, bytes, threads);
-  std::memset(buffer.data() + before, 0, static_cast<std::size_t>(bytes));
+  const bool is_large = bytes > kPrefaultBytes;
+  if (is_large) prefault(buffer.data() + before, bytes, threads);
+#pragma omp parallel for num_threads(threads) schedule(static) if (is_large)
+  for (Index k = before; k < after; k += panel_size) {
+    T* panel = buffer.data() + k;
+    std::fill(panel, panel + std::min(panel_size, after - k), T(0));
+  }
 }
 
 template <class T>

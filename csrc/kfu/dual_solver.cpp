@@ -20,7 +20,6 @@ constexpr Index kLeastChunk = 16;
 // that are computed again rather than kept, but for a few rows whose buffers go round and mostly
 // stay in the third-level cache. (Letting their number grow with what was computed again gained
 // nothing.)
-constexpr double kCheapValue = 40.0;  // multiply-adds
 constexpr double kCheapRowsBytes = 16e6;
 // Values dearer than this are fetched from kept rows for the chunk's block; others are computed, as
 // a row has to be read whole to fetch some of it.
@@ -73,6 +72,8 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       columns_(shared.columns),
       row_tier_(shared.tier),
       rows_are_shared_(row_tier_ != nullptr),
+      is_fixed_(!map_ && (row_tier_ ? row_tier_->is_fixed()
+                                    : form_of_rows(gram, settings.value_cost) == RowForm::fixed)),
       selector_(settings.working_set),
       smo_(gram.simd(), settings.pair, problem.has_equality),
       quick_smo_(gram.simd(), settings.pair, problem.has_equality),
@@ -131,7 +132,8 @@ void DualSolver<T>::build_tiers(Index capacity) {
     const double square = static_cast<double>(largest) * static_cast<double>(largest) * sizeof(T);
     double rest = map_ || capacity == n_ ? 0.0 : settings_.cache_bytes - square;
     if (settings_.value_cost < kCheapValue) rest = std::min(rest, kCheapRowsBytes);
-    row_tier_.reset(new RowTier<T>(n_, n_, rest, settings_.threads));
+    row_tier_.reset(
+        new RowTier<T>(n_, n_, rest, settings_.threads, form_of_rows(gram_, settings_.value_cost)));
   }
   square_tier_.reset();  // before the new one is allocated
   square_tier_.reset(new SquareTier<T>(gram_, capacity, *row_tier_,

@@ -52,6 +52,8 @@ class OuterLoop {
   virtual std::vector<double> gradient() const = 0;
   /// Replaces the maintained gradient (by variable) by a more accurate one, for all variables.
   virtual void reset_gradient(const std::vector<double>& F) = 0;
+  /// How far rounding to fixed point takes a value of K from what the Gram gives.
+  virtual double rounding() const = 0;
   /// Goes on to another tolerance, for at most `iterations` more steps.
   virtual void set_goal(double tolerance, Index iterations) = 0;
 };
@@ -73,6 +75,7 @@ class DualSolver final : public OuterLoop {
   double objective() const override;
   std::vector<double> gradient() const override;
   void reset_gradient(const std::vector<double>& F) override;
+  double rounding() const override { return is_fixed_ ? kFixedError : 0.0; }
   void set_goal(double tolerance, Index iterations) override {
     settings_.tolerance = tolerance;
     settings_.max_iterations = info_.iterations + iterations;
@@ -95,7 +98,7 @@ class DualSolver final : public OuterLoop {
   struct Extension {  // kept rows that lack the last columns
     std::vector<Index> points;
     std::vector<double> delta;
-    std::vector<T*> rows;
+    std::vector<KeptRow<T>> rows;
   };
 
   void initialise_gradient(const std::vector<double>* gradient);
@@ -118,7 +121,7 @@ class DualSolver final : public OuterLoop {
   template <class G>
   Index store_chunk(const LocalProblem<T, G>& local);
   void update_gradient(const std::vector<Index>& places, const std::vector<double>& delta);
-  void add_kept_rows(const std::vector<const T*>& rows, const std::vector<double>& delta,
+  void add_kept_rows(const std::vector<KeptRow<T>>& rows, const std::vector<double>& delta,
                      Index first, Index last);
   void extend_kept_rows(const Extension& part, Index valid);
   void recompute_linear_gradient();
@@ -158,6 +161,7 @@ class DualSolver final : public OuterLoop {
   std::shared_ptr<ColumnSet> columns_;  // the places, for full rows; none with map_
   std::shared_ptr<RowTier<T>> row_tier_;
   bool rows_are_shared_;
+  bool is_fixed_;  // rows are kept in fixed point
   std::unique_ptr<SquareTier<T>> square_tier_;
   WorkingSetSelector selector_;
   Smo<T, double> smo_;

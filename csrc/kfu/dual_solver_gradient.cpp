@@ -57,16 +57,20 @@ void DualSolver<T>::extrapolate(Index moved) {
     const std::vector<double> old_beta = beta_, old_F = F_;
     extrapolation_.advance(F_.data());
     std::copy(extrapolation_.target().begin(), extrapolation_.target().end(), beta_.begin());
-    for (Index k = 0; k < n_active_; ++k) note_beta(k);
+    for (Index k = 0; k < n_active_; ++k)
+      if (beta_[k] != old_beta[k]) note_beta(k);
     if (!extrapolation_.stopped().empty())
       update_gradient(extrapolation_.stopped(), extrapolation_.stopped_delta());
     if (objective_change(view, old_beta, old_F) < 0.0) {
       amplified_ *= extrapolation_.amplification();
       ++info_.extrapolations;
     } else {
-      beta_ = old_beta;
-      F_ = old_F;
-      for (Index k = 0; k < n_active_; ++k) note_beta(k);
+      std::copy(old_F.begin(), old_F.end(), F_.begin());
+      for (Index k = 0; k < n_active_; ++k) {
+        if (beta_[k] == old_beta[k]) continue;
+        beta_[k] = old_beta[k];
+        note_beta(k);
+      }
     }
   }
   extrapolation_.remember(view);
@@ -90,15 +94,15 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
     column_work_ += settings_.value_cost;
     return;
   }
-  std::vector<const T*> kept;
+  std::vector<KeptRow<T>> kept;
   std::map<Index, Extension> short_rows;  // by the number of columns they have
   std::vector<double> kept_delta, new_delta;
   std::vector<Index> new_places;
   for (std::size_t c = 0; c < places.size(); ++c) {
     const Index k = places[c];
     F_[k] += ridge_[k] * delta[c];
-    T* row = row_tier_->find(variable_[k]);
-    if (row == nullptr) {
+    const KeptRow<T> row = row_tier_->find(variable_[k]);
+    if (!row) {
       new_places.push_back(k);
       new_delta.push_back(delta[c]);
     } else if (row_tier_->valid(variable_[k]) < n_active_) {
@@ -122,7 +126,7 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
   add_kept_rows(kept, kept_delta, 0, n_active_);
   for (const auto& part : short_rows) extend_kept_rows(part.second, part.first);
   std::vector<Index> points;
-  std::vector<T*> keep;
+  std::vector<KeptRow<T>> keep;
   // Shared rows of bounded variables are worth keeping while there is room: other solvers may want
   // them.
   const bool is_full =
@@ -133,39 +137,38 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
     points.push_back(point_[k]);
     const bool worth = is_free(k) || displace_ == Displace::any || rows_are_shared_;
     keep.push_back(worth ? row_tier_->insert(variable_[k], n_active_, is_free_, displace_)
-                         : nullptr);
+                         : KeptRow<T>());
   }
   row_tier_->populate();
   if (displace_ == Displace::any)  // a small tier may have displaced a row of this very batch
     for (std::size_t c = 0; c < keep.size(); ++c)
-      for (std::size_t later = c + 1; later < keep.size() && keep[c] != nullptr; ++later)
-        if (keep[later] == keep[c]) keep[c] = nullptr;
+      for (std::size_t later = c + 1; later < keep.size() && keep[c]; ++later)
+        if (keep[later] == keep[c]) keep[c] = {};
   gram_.accumulate(points.data(), new_delta.data(), static_cast<Index>(points.size()), 1, *columns_,
-                   0, n_active_, F_.data(), n_, keep.data());
+                   0, n_active_, F_.data(), n_, {keep.data(), is_fixed_});
   full_row_evaluations_ += static_cast<Index>(points.size()) * n_active_;
 }
 
 template <class T>
-void DualSolver<T>::add_kept_rows(const std::vector<const T*>& rows,
+void DualSolver<T>::add_kept_rows(const std::vector<KeptRow<T>>& rows,
                                   const std::vector<double>& delta, Index first, Index last) {
-  add_rows_in_shares(loops_, F_.data(), rows, delta, first, last, settings_.threads);
+  add_rows_in_shares(gram_.simd(), F_.data(), rows, delta, first, last, settings_.threads);
 }
 
 // Kept rows that have fewer columns than are active: use what is there, compute the rest.
 template <class T>
 void DualSolver<T>::extend_kept_rows(const Extension& part, Index valid) {
   const Index count = static_cast<Index>(part.points.size());
-  const std::vector<const T*> known(part.rows.begin(), part.rows.end());
-  add_kept_rows(known, part.delta, 0, valid);
+  add_kept_rows(part.rows, part.delta, 0, valid);
   gram_.accumulate(part.points.data(), part.delta.data(), count, 1, *columns_, valid, n_active_,
-                   F_.data(), n_, part.rows.data());
+                   F_.data(), n_, {part.rows.data(), is_fixed_});
   full_row_evaluations_ += count * (n_active_ - valid);
 }
 
 template void DualSolver<float>::initialise_gradient(const std::vector<double>*);
 template void DualSolver<float>::extrapolate(Index);
 template void DualSolver<float>::recompute_linear_gradient();
-template void DualSolver<float>::add_kept_rows(const std::vector<const float*>&,
+template void DualSolver<float>::add_kept_rows(const std::vector<KeptRow<float>>&,
                                                const std::vector<double>&, Index, Index);
 template void DualSolver<float>::extend_kept_rows(const Extension&, Index);
 template void DualSolver<float>::update_gradient(const std::vector<Index>&,
@@ -173,7 +176,7 @@ template void DualSolver<float>::update_gradient(const std::vector<Index>&,
 template void DualSolver<double>::initialise_gradient(const std::vector<double>*);
 template void DualSolver<double>::extrapolate(Index);
 template void DualSolver<double>::recompute_linear_gradient();
-template void DualSolver<double>::add_kept_rows(const std::vector<const double*>&,
+template void DualSolver<double>::add_kept_rows(const std::vector<KeptRow<double>>&,
                                                 const std::vector<double>&, Index, Index);
 template void DualSolver<double>::extend_kept_rows(const Extension&, Index);
 template void DualSolver<double>::update_gradient(const std::vector<Index>&,

@@ -72,7 +72,7 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends, const GroupViolations&
   order.insert(order.end(), last.begin(), last.end());
   shrunk_.push_back({remaining, n_active_, beta()});
   apply_order(order);
-  row_tier_->part_columns(stays, n_active_, is_free_, loops_);
+  row_tier_->part_columns(stays, n_active_, is_free_, gram_.simd());
   n_active_ = remaining;
   ++info_.shrinks;
   return true;
@@ -136,14 +136,13 @@ void DualSolver<T>::unshrink() {
   for (auto part = shrunk_.rbegin(); part != shrunk_.rend(); ++part) {
     std::vector<Index> points;
     std::vector<double> delta, kept_delta;
-    std::vector<T*> rows;
-    std::vector<const T*> kept;
+    std::vector<KeptRow<T>> rows, kept;
     for (Index k = 0; k < n_; ++k) {
       const double gained = beta_[k] - part->beta[variable_[k]];
       if (gained == 0.0) continue;
       F_[k] += k >= part->first && k < part->last ? ridge_[k] * gained : 0.0;
-      T* row = row_tier_->find(variable_[k]);
-      const Index valid = row == nullptr ? 0 : row_tier_->valid(variable_[k]);
+      const KeptRow<T> row = row_tier_->find(variable_[k]);
+      const Index valid = row ? row_tier_->valid(variable_[k]) : 0;
       if (valid >= part->last) {
         kept.push_back(row);
         kept_delta.push_back(gained);
@@ -151,12 +150,12 @@ void DualSolver<T>::unshrink() {
       }
       points.push_back(point_[k]);
       delta.push_back(gained);
-      rows.push_back(row != nullptr && valid == part->first ? row : nullptr);
-      if (rows.back() != nullptr) row_tier_->set_valid(variable_[k], part->last);
+      rows.push_back(valid == part->first ? row : KeptRow<T>());
+      if (rows.back()) row_tier_->set_valid(variable_[k], part->last);
     }
     add_kept_rows(kept, kept_delta, part->first, part->last);
     gram_.accumulate(points.data(), delta.data(), static_cast<Index>(points.size()), 1, *columns_,
-                     part->first, part->last, F_.data(), n_, rows.data());
+                     part->first, part->last, F_.data(), n_, {rows.data(), is_fixed_});
     full_row_evaluations_ += static_cast<Index>(points.size()) * (part->last - part->first);
   }
   shrunk_.clear();

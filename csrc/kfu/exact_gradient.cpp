@@ -53,7 +53,7 @@ Index add_columns(const Members& support, const Gram<T>& gram, const std::vector
     columns->truncate(0);
     columns->assign(0, points.data() + first, count);
     gram.accumulate(support.points.data(), support.coef.data(), support.size(), 1, *columns, 0,
-                    count, sums.data() + first, count, nullptr);
+                    count, sums.data() + first, count, {});
   }
   return support.size() * n;
 }
@@ -88,7 +88,7 @@ Index symmetric_sums(const Members& members, const Gram<double>& gram, int threa
         const Index beyond = is_before ? 0 : row_end - begin;  // columns after the rows' own
         if (beyond > 0)                                        // the block on the diagonal, whole
           gram.accumulate(points + row, coef + row, row_end - row, 1, *columns, row - begin, beyond,
-                          to, width, nullptr);
+                          to, width, {});
         gram.accumulate_both(points + row, coef + row, row_end - row, *columns, beyond, width,
                              coef + begin, to, sums.data() + row);
       } catch (...) {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "kfu/fixed_rows.h"
 #include "kfu/kernels.h"
 #include "kfu/types.h"
 
@@ -51,6 +52,14 @@ inline double sum_error(double error, double weighed, double total) {
   return 1.02 * error * weighed + below_range * total;
 }
 
+/// Where Gram::accumulate also puts the values it computes.
+template <class T>
+struct KeepRows {
+  const KeptRow<T>* rows = nullptr;  ///< by row, indexed by slot; may be null, and so may each
+  /// Values are rounded to fixed point before they are used, in rows that are kept and in others.
+  bool is_fixed = false;
+};
+
 /// Values of type T (float or double) of one kernel over one data set.
 template <class T>
 class Gram {
@@ -60,6 +69,9 @@ class Gram {
   virtual Index size() const = 0;          ///< points of the data set
   virtual Simd simd() const = 0;           ///< the instruction set in use (never `best`)
   virtual const char* layout() const = 0;  ///< "dense", "csr" or "precomputed"
+
+  /// True when every value is known to be in [0, 1], so that rows may be kept in fixed point.
+  virtual bool is_within_unit() const = 0;
 
   /// Columns that are computed together: slots [k·width, (k+1)·width) cost as much as one of them.
   virtual Index panel_width() const = 0;
@@ -84,11 +96,10 @@ class Gram {
 
   /// sums[m * ld_sums + c] += Σ_r coef[r * n_outputs + m] · K(points[r], columns[c]) for c in
   /// [first, last) (indexed by slot, not relative to first), in float64 and in the order of r, so
-  /// the result does not depend on how the call is split over r or c. Where keep is given and
-  /// keep[r] is not null, keep[r][c] (indexed by slot) also receives the value.
+  /// the result does not depend on how the call is split over r or c.
   virtual void accumulate(const Index* points, const double* coef, Index n_rows, Index n_outputs,
                           const ColumnSet& columns, Index first, Index last, double* sums,
-                          Index ld_sums, T* const* keep) const = 0;
+                          Index ld_sums, const KeepRows<T>& keep) const = 0;
 
   /// Both triangles from one evaluation: sums[c] += Σ_r coef[r] · K(points[r], columns[c]) and
   /// row_sums[r] += Σ_c column_coef[c] · K(points[r], columns[c]) for c in [first, last), all

@@ -59,6 +59,7 @@ class LookupGram final : public Gram<T> {
   Simd simd() const override { return simd_; }
   const char* layout() const override { return "precomputed"; }
 
+  bool is_within_unit() const override { return false; }
   Index panel_width() const override { return 1; }
 
   ValueError value_error() const override { return {}; }
@@ -100,12 +101,12 @@ class LookupGram final : public Gram<T> {
 
   void accumulate(const Index* points, const double* coef, Index n_rows, Index n_outputs,
                   const ColumnSet& columns, Index first, Index last, double* sums, Index ld_sums,
-                  T* const* keep) const override {
+                  const KeepRows<T>& keep) const override {
     const auto& set = static_cast<const LookupColumns&>(columns);
     for (Index c = first; c < last; ++c) {
       for (Index r = 0; r < n_rows; ++r) {
         const T k = value(set, c, points[r]);
-        if (keep && keep[r]) keep[r][c] = k;
+        if (keep.rows && keep.rows[r].floating) keep.rows[r].floating[c] = k;
         for (Index m = 0; m < n_outputs; ++m) {
           sums[m * ld_sums + c] += coef[r * n_outputs + m] * static_cast<double>(k);
         }

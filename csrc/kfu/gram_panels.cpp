@@ -23,6 +23,8 @@ constexpr Index cache_bytes = Index{256} << 10;    // of panels that a task work
 constexpr Index row_batch_bytes = Index{4} << 20;  // of packed rows
 constexpr Index spread_groups = 4;                 // registers of rows worth spreading out
 constexpr double parallel_work = 6e6;              // multiply-adds worth a parallel region
+constexpr Index parallel_packing = 20000;          // values to pack that are worth one
+constexpr Index fetch_ahead = 4;                   // points, while rows are packed
 
 /// Memory of one call: rows packed once, and a scratch per thread. Kept for the next call.
 template <class T>
@@ -64,7 +66,8 @@ class PanelGram final : public Gram<T> {
         ops_(panel_ops<T>(simd)),
         program_(make_program<T>(kernel, data_)),
         plan_(program_.plan()),
-        points_(data_, program_.specs, ops_, threads) {}
+        points_(data_, program_.specs, ops_, threads),
+        is_within_unit_(kfu::is_within_unit(kernel)) {}
 
   Index size() const override { return data_.n; }
   Simd simd() const override { return ops_.simd; }
@@ -74,6 +77,7 @@ class PanelGram final : public Gram<T> {
   ValueError value_error() const override;
   ValueError value_error_of(const ColumnSet& columns) const override;
 
+  bool is_within_unit() const override { return is_within_unit_; }
   Index panel_width() const override { return plan_.width; }
 
   std::unique_ptr<ColumnSet> make_columns(Index capacity) const override {
@@ -92,10 +96,10 @@ class PanelGram final : public Gram<T> {
 
   void accumulate(const Index* points, const double* coef, Index n_rows, Index n_outputs,
                   const ColumnSet& columns, Index first, Index last, double* sums, Index ld_sums,
-                  T* const* keep) const override {
+                  const KeepRows<T>& keep) const override {
     Sink<T> sink;
-    sink.out = keep;
-    sink.is_streamed = keep != nullptr;  // kept rows are many, and read in a later round
+    sink.keep = keep.rows;
+    sink.is_fixed = keep.is_fixed;
     sink.coef = coef;
     sink.n_outputs = n_outputs;
     sink.sums = sums;
@@ -124,7 +128,7 @@ class PanelGram final : public Gram<T> {
   void run_batch(const PanelJob<T>& job, int threads, Workspace<T>& space) const;
   Index batch_rows() const;
   int threads_for(Index n_rows, Index n_columns) const;
-  void prepare_rows(const Index* points, Index n_rows, Workspace<T>& space,
+  void prepare_rows(const Index* points, Index n_rows, int threads, Workspace<T>& space,
                     std::vector<RowSide<T>>& sides) const;
   void prepare_scratch(const PanelColumns<T>& columns, bool is_expanded, int threads,
                        Workspace<T>& space) const;
@@ -142,6 +146,7 @@ class PanelGram final : public Gram<T> {
   Program<T> program_;
   Plan<T> plan_;
   Points<T> points_;
+  bool is_within_unit_;
   mutable std::mutex mutex_;                         // guards spare_ and value_error_
   mutable std::unique_ptr<ValueError> value_error_;  // when it was first asked for
   mutable std::vector<std::unique_ptr<Workspace<T>>> spare_;
@@ -265,7 +270,7 @@ int PanelGram<T>::threads_for(Index n_rows, Index n_columns) const {
 }
 
 template <class T>
-void PanelGram<T>::prepare_rows(const Index* points, Index n_rows, Workspace<T>& space,
+void PanelGram<T>::prepare_rows(const Index* points, Index n_rows, int threads, Workspace<T>& space,
                                 std::vector<RowSide<T>>& sides) const {
   const std::size_t n_channels = program_.specs.size();
   space.packed.resize(n_channels);
@@ -284,11 +289,21 @@ void PanelGram<T>::prepare_rows(const Index* points, Index n_rows, Workspace<T>&
       sides[c].starts = segment_starts(space.sparse[c], depth, space.starts[c]);
     } else {
       space.packed[c].resize(n_rows * depth);
-      for (Index first = 0; first < n_rows;) {
-        const int group = group_size(ops_.row_group, n_rows - first);
+      const Index group = ops_.row_group, n_full = n_rows / group * group;
+      const auto pack_group = [&](Index first, Index size) {
         T* to = space.packed[c].data() + first * depth;
-        for (int r = 0; r < group; ++r) points_.pack(channel, points[first + r], to + r, group);
-        first += group;
+        for (Index r = first; r < first + size; ++r) {
+          if (r + fetch_ahead < n_rows) points_.fetch(points[r + fetch_ahead]);
+          points_.pack(channel, points[r], to + (r - first), size);
+        }
+      };
+#pragma omp parallel for num_threads(threads) \
+    schedule(static) if (n_full * depth > parallel_packing)
+      for (Index first = 0; first < n_full; first += group) pack_group(first, group);
+      for (Index first = n_full; first < n_rows;) {
+        const Index size = group_size(ops_.row_group, n_rows - first);
+        pack_group(first, size);
+        first += size;
       }
       sides[c].packed = space.packed[c].data();
     }
@@ -370,6 +385,10 @@ void PanelGram<T>::run_batch(const PanelJob<T>& job, int threads, Workspace<T>& 
   const Index panel_bytes = std::max<Index>(program_.total_depth(), 1) * width * Index{sizeof(T)};
   Index panels = std::min<Index>(std::max<Index>(cache_bytes / panel_bytes, 4), 64);
   if (threads > 1) panels = std::min(panels, std::max<Index>(n_panels / (4 * threads), 1));
+  if (job.sink.is_fixed && width < kFixedColumns) {  // tasks meet where blocks of kept rows do
+    const Index whole = kFixedColumns / width;
+    panels = (panels + whole - 1) / whole * whole;
+  }
   const Index n_blocks = (n_panels + panels - 1) / panels;
   const auto run_block = [&](Index b, int thread) {
     const Index begin = first_panel + b * panels;
@@ -397,7 +416,7 @@ void PanelGram<T>::run(const Index* points, Index n_rows, const ColumnSet& colum
   for (Index begin = 0; begin < n_rows; begin += step) {
     const Index count = std::min(step, n_rows - begin);
     const int threads = sink.row_sums ? 1 : threads_for(count, last - first);
-    prepare_rows(points + begin, count, *space, row_sides);
+    prepare_rows(points + begin, count, threads, *space, row_sides);
     prepare_scratch(set, is_expanded || is_spread, threads, *space);
     const int n_spread = !is_spread ? 0 : count == 1 ? 1 : ops_.lanes;
     if (is_spread) spread_rows(points + begin, count, n_spread, false, *space, row_sides);
@@ -411,6 +430,7 @@ void PanelGram<T>::run(const Index* points, Index n_rows, const ColumnSet& colum
     job.last = last;
     job.sink = sink;
     if (sink.out) job.sink.out = sink.out + begin;
+    if (sink.keep) job.sink.keep = sink.keep + begin;
     if (sink.coef) job.sink.coef = sink.coef + begin * sink.n_outputs;
     if (sink.row_sums) job.sink.row_sums = sink.row_sums + begin;
     run_batch(job, threads, *space);

@@ -102,11 +102,10 @@ void KernelRows::accumulate(const Index* variables, const double* coef, Index co
                             double* out) const {
   std::vector<Index> points(static_cast<std::size_t>(count));
   for (Index k = 0; k < count; ++k) points[k] = points_[variables[k]];
-  gram_.accumulate(points.data(), coef, count, 1, *columns_, 0, n_variables(), out, length(),
-                   nullptr);
+  gram_.accumulate(points.data(), coef, count, 1, *columns_, 0, n_variables(), out, length(), {});
   if (n_watched_ > 0)
     gram_.accumulate(points.data(), coef, count, 1, *watched_columns_, 0, n_watched_,
-                     out + n_variables(), length(), nullptr);
+                     out + n_variables(), length(), {});
 }
 
 }  // namespace kfu

@@ -47,6 +47,17 @@ bool is_plain_linear(const Kernel& kernel) {
          leaf.gamma == 1.0 && std::strcmp(kernel_info(leaf.kind).name, "linear") == 0;
 }
 
+bool is_within_unit(const Kernel& kernel) {
+  double weights = 0.0;
+  for (const Term& term : kernel.terms) {
+    weights += term.weight;
+    if (!(term.weight >= 0.0)) return false;
+    for (const Leaf& leaf : term.leaves)
+      if (leaf.form != Form::value || !kernel_info(leaf.kind).is_within_unit) return false;
+  }
+  return weights <= 1.0;
+}
+
 double value_cost(const DataView& data, const Kernel& kernel) {
   if (is_lookup(kernel)) return 1.0;
   if (!data.is_csr) return static_cast<double>(data.d);

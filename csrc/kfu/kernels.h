@@ -44,6 +44,7 @@ struct LeafInfo {
   bool needs_non_negative;  ///< defined for data ≥ 0 only
   bool is_psd;              ///< positive semidefinite for every admissible parameter (coef0 ≥ 0)
   bool is_internal;         ///< a building block of derivatives, not offered by name
+  bool is_within_unit;      ///< its values are in [0, 1]
 };
 
 /// One factor of a product.
@@ -81,6 +82,9 @@ bool is_lookup(const Kernel& kernel);
 
 /// True when the kernel is x·z itself, so that f is a vector w.
 bool is_plain_linear(const Kernel& kernel);
+
+/// True when every value is known to be in [0, 1].
+bool is_within_unit(const Kernel& kernel);
 
 /// Multiply-adds behind one value of the kernel on these data: the features of a point, or its
 /// entries, which cost about twice as much each.

@@ -169,7 +169,7 @@ void GramChunk<T>::add_moves(const std::vector<Index>& rows, const std::vector<d
     all_->assign(0, points.data(), n);
   }
   const Index count = static_cast<Index>(rows.size());
-  gram_.accumulate(rows.data(), moves.data(), count, n_classes_, *all_, 0, n, G, n, nullptr);
+  gram_.accumulate(rows.data(), moves.data(), count, n_classes_, *all_, 0, n, G, n, {});
   evaluations_ += count * n;
 }
 

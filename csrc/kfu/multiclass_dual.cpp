@@ -321,7 +321,7 @@ void MulticlassSolver::exact_gradient(std::vector<double>& G) {
       columns->truncate(0);
       columns->assign(0, points.data() + first, width);
       gram64_->accumulate(support.data(), coef.data(), count, K, *columns, 0, width,
-                          G.data() + first, n, nullptr);
+                          G.data() + first, n, {});
     }
     verification_evaluations_ += count * n;
   }

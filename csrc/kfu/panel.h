@@ -20,6 +20,7 @@
 
 #include <cstdint>
 
+#include "kfu/fixed_rows.h"
 #include "kfu/kernels.h"
 #include "kfu/types.h"
 
@@ -112,10 +113,11 @@ struct ColumnSide {
 /// Where the values go; columns are slots.
 template <class T>
 struct Sink {
-  T* const* out = nullptr;  ///< out[r][c − out_first], or null; single rows may be null
+  T* const* out = nullptr;  ///< out[r][c − out_first], or null
   Index out_first = 0;
-  bool is_streamed = false;      ///< out is written past the caches
-  const double* coef = nullptr;  ///< [row][n_outputs]
+  const KeptRow<T>* keep = nullptr;  ///< rows written past the caches; single ones may be none
+  bool is_fixed = false;             ///< values are rounded to fixed point before they are used
+  const double* coef = nullptr;      ///< [row][n_outputs]
   Index n_outputs = 0;
   double* sums = nullptr;  ///< sums[m · ld_sums + c]
   Index ld_sums = 0;

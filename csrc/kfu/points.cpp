@@ -72,6 +72,16 @@ void Points<T>::pack(Index channel, Index point, T* to, Index stride) const {
 }
 
 template <class T>
+void Points<T>::fetch(Index point) const {
+  if (data_.is_csr) return;
+  constexpr Index kLine = 64, kMostBytes = 1024;  // the hardware sees what goes on from there
+  const Index size = data_.is_double ? sizeof(double) : sizeof(float);
+  const char* row = static_cast<const char*>(data_.values) + point * data_.ld * size;
+  const Index bytes = std::min(data_.d * size, kMostBytes);
+  for (Index k = 0; k < bytes; k += kLine) __builtin_prefetch(row + k);
+}
+
+template <class T>
 SparseRow<T> Points<T>::sparse(Index channel, Index point) const {
   const Entries& e = entries_[channel];
   const Index begin = e.indptr[point];

@@ -63,6 +63,9 @@ class Points {
 
   /// Dense: writes the depth values of a point to to[0], to[stride], ...
   void pack(Index channel, Index point, T* to, Index stride) const;
+  /// Dense: asks for the memory of a point that is packed soon: points come in no order, and each
+  /// is a few lines that nothing foresees.
+  void fetch(Index point) const;
   /// CSR: the entries of a point.
   SparseRow<T> sparse(Index channel, Index point) const;
   /// Where the channel's factor is not 0.

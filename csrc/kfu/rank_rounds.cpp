@@ -18,7 +18,6 @@ constexpr Index kStepsPerPoint = 400;    // of a subproblem, at most
 constexpr double kSquareShare = 0.5;     // of the cache budget, at most, for the block
 constexpr double kInnerViolation = 0.1;  // a subproblem is solved to this part of the violation
 constexpr double kGatherValue = 200.0;   // multiply-adds; dearer values are fetched from kept rows
-constexpr double kCheapValue = 40.0;     // cheaper values are computed again rather than kept
 constexpr Index kPairsPerTask = 1 << 15;
 constexpr double kFloatUp = 1.0 + 2e-7;  // makes a violation rounded to float32 an upper bound
 constexpr double kReach = 10.0;  // times the worst violation: how far a near pair may be satisfied
@@ -321,24 +320,23 @@ void RankRounds<T>::mark_busy_points() {
 template <class T>
 void RankRounds<T>::add_rows_of_K(const std::vector<Index>& moved,
                                   const std::vector<double>& delta) {
-  std::vector<const T*> kept;
+  std::vector<KeptRow<T>> kept, keep;
   std::vector<double> kept_delta, new_delta;
   std::vector<Index> points;
-  std::vector<T*> keep;
   mark_busy_points();
   for (std::size_t k = 0; k < moved.size(); ++k) {
-    if (const T* row = rows_->find(moved[k])) {
+    if (const KeptRow<T> row = rows_->find(moved[k])) {
       kept.push_back(row);
       kept_delta.push_back(delta[k]);
     }
   }
   // Before a new row takes the place of one.
-  add_rows_in_shares(loops_, state_.g.data(), kept, kept_delta, 0, problem_.n_points(),
+  add_rows_in_shares(gram_.simd(), state_.g.data(), kept, kept_delta, 0, problem_.n_points(),
                      settings_.threads);
   if (rows_->count() + static_cast<Index>(moved.size()) > rows_->capacity())
     rows_->offer_settled(is_busy_);
   for (std::size_t k = 0; k < moved.size(); ++k) {
-    if (rows_->find(moved[k]) != nullptr) continue;
+    if (rows_->find(moved[k])) continue;
     points.push_back(problem_.points[moved[k]]);
     new_delta.push_back(delta[k]);
     keep.push_back(rows_->insert(moved[k], problem_.n_points(), is_busy_, Displace::settled_only));
@@ -347,7 +345,8 @@ void RankRounds<T>::add_rows_of_K(const std::vector<Index>& moved,
   info_.cache_hits += static_cast<Index>(kept.size());
   info_.cache_misses += static_cast<Index>(points.size());
   gram_.accumulate(points.data(), new_delta.data(), static_cast<Index>(points.size()), 1, *columns_,
-                   0, problem_.n_points(), state_.g.data(), problem_.n_points(), keep.data());
+                   0, problem_.n_points(), state_.g.data(), problem_.n_points(),
+                   {keep.data(), false});
 }
 
 template class RankRounds<float>;

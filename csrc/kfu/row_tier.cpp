@@ -14,11 +14,10 @@ constexpr Index kLineBytes = 64;
 }  // namespace
 
 template <class T>
-RowTier<T>::RowTier(Index n_variables, Index length, double bytes, int threads)
-    : slot_of_(static_cast<std::size_t>(n_variables), -1), threads_(threads) {
-  const Index line = kLineBytes / static_cast<Index>(sizeof(T));
-  length_ = (std::max<Index>(length, 1) + line - 1) / line * line;
-  const double row_bytes = static_cast<double>(length_) * sizeof(T);
+RowTier<T>::RowTier(Index n_variables, Index length, double bytes, int threads, RowForm form)
+    : form_(form), slot_of_(static_cast<std::size_t>(n_variables), -1), threads_(threads) {
+  row_bytes_ = bytes_of(std::max<Index>(length, 1));
+  const double row_bytes = static_cast<double>(row_bytes_);
   capacity_ = static_cast<Index>(
       std::min(static_cast<double>(n_variables), std::max(bytes, 0.0) / row_bytes));
   rows_per_slab_ = std::max<Index>(
@@ -30,26 +29,42 @@ template <class T>
 RowTier<T>::~RowTier() {
   const Index n_slabs = static_cast<Index>(slabs_.size());
 #pragma omp parallel for schedule(dynamic) num_threads(threads_) if (n_slabs > 1)
-  for (Index s = 0; s < n_slabs; ++s) slabs_[s] = Buffer<T>();
+  for (Index s = 0; s < n_slabs; ++s) slabs_[s] = Buffer<char>();
+}
+
+// Whole cache lines.
+template <class T>
+Index RowTier<T>::bytes_of(Index columns) const {
+  if (is_fixed()) return fixed_blocks(columns) * static_cast<Index>(sizeof(FixedBlock));
+  const Index bytes = columns * static_cast<Index>(sizeof(T));
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
 template <class T>
-T* RowTier<T>::new_row(Index valid) {
+KeptRow<T> RowTier<T>::row_in(char* memory) const {
+  KeptRow<T> row;
+  if (is_fixed())
+    row.fixed = reinterpret_cast<FixedBlock*>(memory);
+  else
+    row.floating = reinterpret_cast<T*>(memory);
+  return row;
+}
+
+template <class T>
+char* RowTier<T>::new_row(Index valid) {
   const Index row = count();
   const Index in_slab = row % rows_per_slab_;
-  if (in_slab == 0) slabs_.emplace_back(std::min(rows_per_slab_, capacity_ - row) * length_);
-  T* values = slabs_.back().data() + in_slab * length_;
-  const Index bytes = std::min(valid, length_) * static_cast<Index>(sizeof(T));
-  const bool goes_on =  // the row before was as fresh, and nearly as long as rows can be
+  if (in_slab == 0) slabs_.emplace_back(std::min(rows_per_slab_, capacity_ - row) * row_bytes_);
+  char* memory = slabs_.back().data() + in_slab * row_bytes_;
+  const Index bytes = std::min(bytes_of(valid), row_bytes_);
+  const bool goes_on =  // the row before was as fresh, and as long as rows can be
       !fresh_.empty() && in_slab > 0 &&
-      reinterpret_cast<char*>(values) - static_cast<char*>(fresh_.back().begin) <
-          fresh_.back().bytes + kLineBytes;
+      memory - static_cast<char*>(fresh_.back().begin) == fresh_.back().bytes;
   if (goes_on)
-    fresh_.back().bytes =
-        reinterpret_cast<char*>(values) - static_cast<char*>(fresh_.back().begin) + bytes;
+    fresh_.back().bytes += bytes;
   else
-    fresh_.push_back({values, bytes});
-  return values;
+    fresh_.push_back({memory, bytes});
+  return memory;
 }
 
 template <class T>
@@ -59,11 +74,11 @@ void RowTier<T>::populate() {
 }
 
 template <class T>
-T* RowTier<T>::find(Index variable) {
+KeptRow<T> RowTier<T>::find(Index variable) {
   const Index slot = slot_of_[variable];
-  if (slot < 0) return nullptr;
+  if (slot < 0) return {};
   entries_[slot].stamp = ++clock_;
-  return entries_[slot].values;
+  return row_in(entries_[slot].memory);
 }
 
 template <class T>
@@ -76,32 +91,32 @@ void RowTier<T>::offer_settled(const std::vector<char>& is_free) {
 }
 
 template <class T>
-T* RowTier<T>::replace(Index slot, Index variable, Index valid) {
+KeptRow<T> RowTier<T>::replace(Index slot, Index variable, Index valid) {
   Entry& entry = entries_[slot];
   slot_of_[entry.variable] = -1;
   slot_of_[variable] = slot;
   entry.variable = variable;
   entry.valid = valid;
   entry.stamp = ++clock_;
-  return entry.values;
+  return row_in(entry.memory);
 }
 
 template <class T>
-T* RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_free,
-                      Displace policy) {
-  if (capacity_ == 0) return nullptr;
+KeptRow<T> RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_free,
+                              Displace policy) {
+  if (capacity_ == 0) return {};
   while (!offered_.empty()) {
     const Index slot = offered_.back();
     offered_.pop_back();
     if (!is_free[entries_[slot].variable]) return replace(slot, variable, valid);
   }
   if (count() < capacity_) {
-    T* values = new_row(valid);
+    char* memory = new_row(valid);
     slot_of_[variable] = count();
-    entries_.push_back({variable, valid, ++clock_, values});
-    return values;
+    entries_.push_back({variable, valid, ++clock_, memory});
+    return row_in(memory);
   }
-  if (policy == Displace::settled_only) return nullptr;
+  if (policy == Displace::settled_only) return {};
   Index victim = 0;
   bool victim_settled = !is_free[entries_[0].variable];
   for (Index s = 1; s < count(); ++s) {
@@ -115,22 +130,32 @@ T* RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_f
 
 template <class T>
 void RowTier<T>::part_columns(const std::vector<std::uint16_t>& stays, Index n_columns,
-                              const std::vector<char>& is_free, const SmoLoops<T, double>& loops) {
+                              const std::vector<char>& is_free, Simd simd) {
+  const SmoLoops<T, double>& loops = smo_loops<T, double>(simd);
+  const FixedLoops& fixed = fixed_loops(simd);
   // Before the region: running out of memory in it would end the process.
   const bool is_large = count() * n_columns > 200000;
   const int threads = is_large ? threads_ : 1;
-  std::vector<std::vector<T>> scratch(static_cast<std::size_t>(threads));
-  for (std::vector<T>& each : scratch) each.resize(static_cast<std::size_t>(n_columns + 16));
+  std::vector<Buffer<T>> leaving(static_cast<std::size_t>(is_fixed() ? 0 : threads));
+  std::vector<FixedScratch> scratch(static_cast<std::size_t>(is_fixed() ? threads : 0));
+  for (Buffer<T>& each : leaving) each.resize(n_columns + 16);
+  for (FixedScratch& each : scratch) each.resize(n_columns);
 #pragma omp parallel for schedule(dynamic, 16) num_threads(threads)
   for (Index s = 0; s < count(); ++s) {
     Entry& entry = entries_[s];
-    T* leaving = scratch[static_cast<std::size_t>(omp_get_thread_num())].data();
+    const auto thread = static_cast<std::size_t>(omp_get_thread_num());
+    const KeptRow<T> row = row_in(entry.memory);
     const Index valid = is_free[entry.variable] ? std::min(entry.valid, n_columns) : 0;
-    const Index n_staying = loops.part(entry.values, stays.data(), valid, leaving);
-    if (valid == n_columns)
-      std::copy(leaving, leaving + (valid - n_staying), entry.values + n_staying);
-    else
-      entry.valid = n_staying;
+    const bool keeps_all = valid == n_columns;
+    Index n_staying;
+    if (is_fixed()) {
+      n_staying = fixed.part(row.fixed, stays.data(), valid, keeps_all, scratch[thread]);
+    } else {
+      const T* others = leaving[thread].data();
+      n_staying = loops.part(row.floating, stays.data(), valid, leaving[thread].data());
+      if (keeps_all) std::copy(others, others + (valid - n_staying), row.floating + n_staying);
+    }
+    if (!keeps_all) entry.valid = n_staying;
   }
 }
 

@@ -1,9 +1,9 @@
 // The rectangular tier of the kernel cache: full rows K(variable, all active variables).
 //
-// A byte budget, rows in slabs that are allocated as they are needed, least recently used first
-// out. A row that belongs to an unbounded variable is worth more than any other (its variable will
-// move again), so bounded ones go first; whether an unbounded one may be displaced at all is the
-// caller's policy.
+// A byte budget, rows of T or in fixed point (fixed_rows.h) in slabs that are allocated as they are
+// needed, least recently used first out. A row that belongs to an unbounded variable is worth more
+// than any other (its variable will move again), so bounded ones go first; whether an unbounded one
+// may be displaced at all is the caller's policy.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kfu/buffer.h"
+#include "kfu/fixed_rows.h"
 #include "kfu/gram.h"
 #include "kfu/prefault.h"
 #include "kfu/smo_loops.h"
@@ -24,31 +25,47 @@ enum class Displace {
   any,           ///< the least recently used row of all
 };
 
+/// How values are kept.
+enum class RowForm { floating, fixed };
+
+/// Multiply-adds behind a value that is computed again rather than kept, see dual_solver.cpp.
+constexpr double kCheapValue = 40.0;
+
+/// Fixed point for float32 values in [0, 1], unless they are so cheap that rounding them shows.
+template <class T>
+RowForm form_of_rows(const Gram<T>& gram, double value_cost) {
+  const bool is_float = sizeof(T) == sizeof(float);
+  return is_float && gram.is_within_unit() && value_cost >= kCheapValue ? RowForm::fixed
+                                                                        : RowForm::floating;
+}
+
 template <class T>
 class RowTier {
  public:
-  /// Rows have room for `length` values; at most bytes / (length·sizeof(T)) of them are kept.
-  /// `threads` share the work of getting fresh memory.
-  RowTier(Index n_variables, Index length, double bytes, int threads);
+  /// Rows have room for `length` values; as many are kept as `bytes` hold. `threads` share the work
+  /// of getting fresh memory. Fixed point is for T = float.
+  RowTier(Index n_variables, Index length, double bytes, int threads,
+          RowForm form = RowForm::floating);
   RowTier(const RowTier&) = delete;
   RowTier& operator=(const RowTier&) = delete;
   ~RowTier();
 
   Index capacity() const { return capacity_; }
   Index count() const { return static_cast<Index>(entries_.size()); }
+  bool is_fixed() const { return form_ == RowForm::fixed; }
 
-  /// The row of `variable`, or null. Valid for columns [0, valid(variable)). Marks it as used.
-  T* find(Index variable);
+  /// The row of `variable`, or none. Valid for columns [0, valid(variable)). Marks it as used.
+  KeptRow<T> find(Index variable);
   Index valid(Index variable) const { return entries_[slot_of_[variable]].valid; }
   void set_valid(Index variable, Index columns) { entries_[slot_of_[variable]].valid = columns; }
   /// Tells the rows that may give way from here on: those of bounded variables, the least recently
   /// used first. insert() takes their memory before it asks for more, which costs as much to touch
   /// as it does to compute cheap values.
   void offer_settled(const std::vector<char>& is_free);
-  /// Room for the row of `variable`, displacing another if need be, or null; with settled_only,
+  /// Room for the row of `variable`, displacing another if need be, or none; with settled_only,
   /// those that offer_settled() has told. is_free[v] tells which variables are unbounded. Rows may
   /// be in fresh memory: populate() before they are written spares the traps of its pages.
-  T* insert(Index variable, Index valid, const std::vector<char>& is_free, Displace policy);
+  KeptRow<T> insert(Index variable, Index valid, const std::vector<char>& is_free, Displace policy);
   /// Makes the valid columns of the rows inserted since the last call resident.
   void populate();
   /// The first n_columns: those that stay move to the front, in their order, and the others behind
@@ -56,23 +73,25 @@ class RowTier {
   /// ones lose what leaves. Rows of variables that are not free lose all their values: they are not
   /// worth the copying.
   void part_columns(const std::vector<std::uint16_t>& stays, Index n_columns,
-                    const std::vector<char>& is_free, const SmoLoops<T, double>& loops);
+                    const std::vector<char>& is_free, Simd simd);
 
  private:
   struct Entry {
     Index variable;
     Index valid;
     Index stamp;
-    T* values;
+    char* memory;
   };
 
-  T* new_row(Index valid);
-  T* replace(Index slot, Index variable, Index valid);
-
-  Index length_;
+  Index bytes_of(Index columns) const;
+  KeptRow<T> row_in(char* memory) const;
+  char* new_row(Index valid);
+  KeptRow<T> replace(Index slot, Index variable, Index valid);
+  RowForm form_;
+  Index row_bytes_;
   Index capacity_;
   Index clock_ = 0;
-  std::vector<Buffer<T>> slabs_;
+  std::vector<Buffer<char>> slabs_;
   Index rows_per_slab_;
   std::vector<Entry> entries_;
   std::vector<Index> offered_;  // entries, the first to go last

@@ -32,4 +32,6 @@ const SmoLoops<double, double>& smo_loops<double, double>(Simd simd) {
   return tables(simd).full;
 }
 
+const FixedLoops& fixed_loops(Simd simd) { return tables(simd).fixed; }
+
 }  // namespace kfu

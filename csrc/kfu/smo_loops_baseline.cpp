@@ -1,4 +1,5 @@
 // The subproblem loops for the baseline instruction set.
+#include "kfu/fixed_rows.h"
 #include "kfu/smo_loops.h"
 #include "kfu/smo_loops_isa.h"
 
@@ -6,12 +7,15 @@
 
 namespace kfu {
 namespace baseline_loops {
+// clang-format off
 #include "kfu/smo_loops.inc"
+#include "kfu/fixed_rows.inc"
+// clang-format on
 }  // namespace baseline_loops
 
 SmoLoopTables smo_loops_baseline() {
   using namespace baseline_loops;
-  return {kLoops<float, float>, kLoops<float, double>, kLoops<double, double>};
+  return {kLoops<float, float>, kLoops<float, double>, kLoops<double, double>, kFixedLoops};
 }
 
 }  // namespace kfu

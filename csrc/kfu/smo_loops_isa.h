@@ -1,15 +1,18 @@
 // The per-instruction-set tables that smo_loops() chooses from.
 #pragma once
 
+#include "kfu/fixed_rows.h"
 #include "kfu/smo_loops.h"
 
 namespace kfu {
 
-/// Rows and gradient in float32; rows in float32, gradient in float64; both in float64.
+/// Rows and gradient in float32; rows in float32, gradient in float64; both in float64. And rows in
+/// fixed point.
 struct SmoLoopTables {
   const SmoLoops<float, float>& single;
   const SmoLoops<float, double>& mixed;
   const SmoLoops<double, double>& full;
+  const FixedLoops& fixed;
 };
 
 SmoLoopTables smo_loops_baseline();

@@ -80,20 +80,33 @@ void SquareTier<T>::set_places(const std::vector<Index>& places) {
 
 // The full row of the slot's variable, if the rectangular tier has all of it that the chunk needs.
 template <class T>
-const T* SquareTier<T>::kept_row(Index slot) {
-  if (!gathers_) return nullptr;
-  const T* full = row_tier_.find(variables_[slot]);
-  const bool reaches = full != nullptr && row_tier_.valid(variables_[slot]) > last_place_;
-  return reaches ? full : nullptr;
+KeptRow<T> SquareTier<T>::kept_row(Index slot) {
+  if (!gathers_) return {};
+  const KeptRow<T> full = row_tier_.find(variables_[slot]);
+  const bool reaches = full && row_tier_.valid(variables_[slot]) > last_place_;
+  return reaches ? full : KeptRow<T>();
+}
+
+// row[c] for some columns c, or for [0, count) where `columns` is null.
+template <class T>
+void SquareTier<T>::gather_columns(const KeptRow<T>& full, const Index* columns, Index count,
+                                   T* row) const {
+  const auto column = [columns](Index k) { return columns == nullptr ? k : columns[k]; };
+  if (full.fixed == nullptr) {
+    for (Index k = 0; k < count; ++k) row[column(k)] = full.floating[places_[column(k)]];
+  } else {
+    for (Index k = 0; k < count; ++k)
+      row[column(k)] = static_cast<T>(fixed_value(full.fixed, places_[column(k)]));
+  }
 }
 
 template <class T>
-void SquareTier<T>::gather(Index slot, const T* full) {
+void SquareTier<T>::gather(Index slot, const KeptRow<T>& full) {
   T* row = block_.data() + slot * ld_;
   if (lacks_last_edit_only(slot))
-    for (const Index c : edited_) row[c] = full[places_[c]];
+    gather_columns(full, edited_.data(), static_cast<Index>(edited_.size()), row);
   else
-    for (Index c = 0; c < size_; ++c) row[c] = full[places_[c]];
+    gather_columns(full, nullptr, size_, row);
   row[slot] = static_cast<T>(diagonal_[slot]);
   filled_[slot] = edit_;
 }
@@ -118,15 +131,15 @@ void SquareTier<T>::copy_last_edit(const Index* slots, Index count) {
 template <class T>
 void SquareTier<T>::prepare(const std::vector<Index>& slots, int threads) {
   std::vector<Index> kept_slots, missing, older;
-  std::vector<const T*> kept;
+  std::vector<KeptRow<T>> kept;
   for (const Index s : slots) {
     if (has(s)) continue;
     if (lacks_last_edit_only(s)) {
       older.push_back(s);
       continue;
     }
-    const T* full = kept_row(s);
-    if (full == nullptr) {
+    const KeptRow<T> full = kept_row(s);
+    if (!full) {
       missing.push_back(s);
     } else {
       kept_slots.push_back(s);
@@ -176,10 +189,10 @@ void SquareTier<T>::fill(const Index* ks, Index count) {
   std::vector<Index> missing;
   for (Index r = 0; r < count; ++r) {
     if (has(ks[r])) continue;
-    const T* full = kept_row(ks[r]);
+    const KeptRow<T> full = kept_row(ks[r]);
     if (edit_is_complete_ && lacks_last_edit_only(ks[r]))
       copy_last_edit(ks + r, 1);
-    else if (full != nullptr)
+    else if (full)
       gather(ks[r], full);
     else
       missing.push_back(ks[r]);

@@ -50,8 +50,9 @@ class SquareTier final : public BlockRows<T> {
   Index batch() const override { return batch_; }
 
  private:
-  const T* kept_row(Index slot);
-  void gather(Index slot, const T* full);
+  KeptRow<T> kept_row(Index slot);
+  void gather(Index slot, const KeptRow<T>& full);
+  void gather_columns(const KeptRow<T>& full, const Index* columns, Index count, T* row) const;
   void copy_transposed(Index slot, Index first, Index last);
   bool lacks_last_edit_only(Index slot) const;
   void copy_last_edit(const Index* slots, Index count);

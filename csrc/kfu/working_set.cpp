@@ -48,8 +48,8 @@ double cut_for(const WorkingSetView& v, Index wanted, double enough) {
 }
 
 // The places outside the chunk that violate by more than a part of the tolerance, the worst first,
-// at most `room` of them.
-std::vector<Index> worst_outside(const WorkingSetView& v, Index room) {
+// at most `room` of them. `work` keeps its memory from call to call.
+std::vector<Index> worst_outside(const WorkingSetView& v, Index room, std::vector<Index>& work) {
   struct Candidate {
     double satisfaction;
     Index place;
@@ -62,7 +62,8 @@ std::vector<Index> worst_outside(const WorkingSetView& v, Index room) {
   // Those of the chunk are mostly unbounded, and would be candidates.
   double cut = cut_for(v, room + static_cast<Index>(v.chunk.size()), enough);
   std::vector<Candidate> found;
-  std::vector<Index> places(static_cast<std::size_t>(v.n_active));
+  if (static_cast<Index>(work.size()) < v.n_active) work.resize(v.n_active);
+  Index* places = work.data();
   for (;;) {
     Index count = 0;
     for (Index k = 0; k < v.n_active; ++k) {  // no branch: which violate cannot be foreseen
@@ -80,9 +81,9 @@ std::vector<Index> worst_outside(const WorkingSetView& v, Index room) {
     found.resize(static_cast<std::size_t>(room));
   }
   std::sort(found.begin(), found.end());
-  places.clear();
-  for (const Candidate& each : found) places.push_back(each.place);
-  return places;
+  std::vector<Index> worst;
+  for (const Candidate& each : found) worst.push_back(each.place);
+  return worst;
 }
 
 int worst_group(const WorkingSetView& v) {
@@ -231,7 +232,7 @@ WorkingSetEdit WorkingSetSelector::svmfu(const WorkingSetView& v) {
   }
   const Index empty = v.capacity - static_cast<Index>(v.chunk.size());
   const Index room = std::max({empty, v.capacity * 35 / 100, Index(2)});
-  edit.add = worst_outside(v, room);
+  edit.add = worst_outside(v, room, candidates_);
   lead_with_pair(v, edit.add);
   if (static_cast<Index>(edit.add.size()) > v.capacity) edit.add.resize(v.capacity);
   edit.evict = evict_most_satisfied(v, static_cast<Index>(edit.add.size()));

@@ -74,7 +74,8 @@ class WorkingSetSelector {
   WorkingSetEdit keerthi(const WorkingSetView& view);
 
   WorkingSetRule rule_;
-  Index cursor_ = 0;  // osuna: where the scan goes on
+  Index cursor_ = 0;               // osuna: where the scan goes on
+  std::vector<Index> candidates_;  // svmfu: memory
 };
 
 }  // namespace kfu

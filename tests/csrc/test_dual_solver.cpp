@@ -39,6 +39,7 @@ class MatrixGram final : public Gram<T> {
   const char* layout() const override { return "dense"; }
   ValueError value_error() const override { return {}; }
   ValueError value_error_of(const ColumnSet&) const override { return {}; }
+  bool is_within_unit() const override { return false; }
   Index panel_width() const override { return 1; }
   void diagonal(double* out) const override {
     for (Index i = 0; i < n_; ++i) out[i] = value(i, i);
@@ -55,12 +56,12 @@ class MatrixGram final : public Gram<T> {
   }
   void accumulate(const Index* points, const double* coef, Index n_rows, Index n_outputs,
                   const ColumnSet& columns, Index first, Index last, double* sums, Index ld,
-                  T* const* keep) const override {
+                  const KeepRows<T>& keep) const override {
     const auto& set = static_cast<const Columns&>(columns);
     for (Index r = 0; r < n_rows; ++r)
       for (Index c = first; c < last; ++c) {
         const T k = value(points[r], set.points[c]);
-        if (keep != nullptr && keep[r] != nullptr) keep[r][c] = k;
+        if (keep.rows != nullptr && keep.rows[r].floating != nullptr) keep.rows[r].floating[c] = k;
         for (Index m = 0; m < n_outputs; ++m)
           sums[m * ld + c] += coef[r * n_outputs + m] * static_cast<double>(k);
       }
@@ -68,7 +69,7 @@ class MatrixGram final : public Gram<T> {
   void accumulate_both(const Index* points, const double* coef, Index n_rows,
                        const ColumnSet& columns, Index first, Index last, const double* column_coef,
                        double* sums, double* row_sums) const override {
-    accumulate(points, coef, n_rows, 1, columns, first, last, sums, 0, nullptr);
+    accumulate(points, coef, n_rows, 1, columns, first, last, sums, 0, {});
     const auto& set = static_cast<const Columns&>(columns);
     for (Index r = 0; r < n_rows; ++r)
       for (Index c = first; c < last; ++c)

@@ -142,14 +142,15 @@ void splits(const Gram<T>& gram, const ColumnSet& columns, const std::vector<T>&
   for (Index k = 0; k < n * outputs; ++k) coef.push_back(std::sin(static_cast<double>(k)));
   std::vector<double> whole(n * outputs, 0.5), parts(n * outputs, 0.5);
   std::vector<T> kept(n, T(-7));
-  std::vector<T*> keep(n, nullptr);
-  keep[n / 2] = kept.data();
-  gram.accumulate(all.data(), coef.data(), n, outputs, columns, 0, n, whole.data(), n, keep.data());
+  std::vector<KeptRow<T>> keep(n);
+  keep[n / 2].floating = kept.data();
+  gram.accumulate(all.data(), coef.data(), n, outputs, columns, 0, n, whole.data(), n,
+                  {keep.data(), false});
   const Index cuts[] = {0, 1, 3, n / 3, n / 2 + 1, n};
   for (int r = 0; r + 1 < 6; ++r) {
     for (int c = 0; c + 1 < 6; ++c) {
       gram.accumulate(all.data() + cuts[r], coef.data() + cuts[r] * outputs, cuts[r + 1] - cuts[r],
-                      outputs, columns, cuts[c], cuts[c + 1], parts.data(), n, nullptr);
+                      outputs, columns, cuts[c], cuts[c + 1], parts.data(), n, {});
     }
   }
   CHECK(whole == parts);
@@ -193,16 +194,81 @@ void layout(const Data& data, bool is_csr, Index capacity, Simd simd, Sequence& 
   CHECK(full_matrix(*gram, *other) == K);
 }
 
+/// Rows in fixed point hold the rounded values, the sums are of these whether a row is kept or not,
+/// and nothing depends on how the columns are split.
+void fixed_rows(const Data& data, bool is_csr, Simd simd) {
+  const auto gram = make_gram<float>(data.view(is_csr), single("rbf"), 2, simd);
+  CHECK(gram->is_within_unit());
+  const Index n = data.n;
+  const auto columns = gram->make_columns(n);
+  columns->assign(0, range(n).data(), n);
+  const std::vector<float> K = full_matrix(*gram, *columns);
+  std::vector<double> coef, expected(n, 0.5);
+  for (Index i = 0; i < n; ++i) coef.push_back(std::sin(static_cast<double>(i)));
+  for (Index c = 0; c < n; ++c) {
+    for (Index i = 0; i < n; ++i) {
+      expected[c] +=
+          coef[i] * kFixedUnit * std::rint(static_cast<double>(K[i * n + c] * kFixedOne));
+    }
+  }
+  std::vector<double> first;
+  for (const std::vector<Index>& cuts :
+       {std::vector<Index>{0, n}, {0, 1, n}, {0, 64, 100, n}, {0, 63, 65, 128, n - 1, n}}) {
+    std::vector<FixedBlock> memory(static_cast<std::size_t>(n * fixed_blocks(n)));
+    std::vector<KeptRow<float>> keep(n);
+    for (Index i = 0; i < n; ++i) {
+      if (i % 3 != 1) keep[i].fixed = memory.data() + i * fixed_blocks(n);
+    }
+    std::vector<double> sums(n, 0.5);
+    for (std::size_t p = 0; p + 1 < cuts.size(); ++p) {
+      gram->accumulate(range(n).data(), coef.data(), n, 1, *columns, cuts[p], cuts[p + 1],
+                       sums.data(), n, {keep.data(), true});
+    }
+    for (Index c = 0; c < n; ++c) CHECK_NEAR(sums[c], expected[c], 1e-12);
+    if (first.empty()) first = sums;
+    CHECK(sums == first);
+    bool is_kept = true;
+    for (Index i = 0; i < n; ++i) {
+      for (Index c = 0; c < n && keep[i]; ++c) {
+        FixedBlock alone[1];
+        set_fixed_value(alone, 0, K[i * n + c]);
+        is_kept &= fixed_value(keep[i].fixed, c) == fixed_value(alone, 0);
+      }
+    }
+    CHECK(is_kept);
+  }
+}
+
+void units() {
+  Kernel kernel = single("rbf");
+  CHECK(is_within_unit(kernel));
+  kernel.terms.push_back(single("laplacian").terms[0]);
+  CHECK(!is_within_unit(kernel));
+  for (Term& term : kernel.terms) term.weight = 0.5;
+  CHECK(is_within_unit(kernel));
+  kernel.terms[1].weight = -0.5;
+  CHECK(!is_within_unit(kernel));
+  kernel = single("rbf");
+  kernel.terms[0].leaves[0].form = Form::d_gamma;
+  CHECK(!is_within_unit(kernel));
+  for (const char* name : {"linear", "poly", "sigmoid", "intersection", "precomputed"}) {
+    CHECK(!is_within_unit(single(name)));
+  }
+}
+
 void layouts() {
   Sequence sequence;
   const Data few(61, 23, 0.4, sequence);
   const Data many(50, 5000, 0.01, sequence);
+  const Data rows(203, 23, 0.4, sequence);
   for (const Simd simd : {Simd::baseline, Simd::avx2, Simd::avx512}) {
     if (!has_simd(simd)) {
       CHECK_THROWS(make_gram<float>(few.view(false), single("rbf"), 1, simd),
                    std::invalid_argument);
       continue;
     }
+    fixed_rows(rows, false, simd);
+    fixed_rows(rows, true, simd);
     layout<float>(few, false, few.n, simd, sequence);
     layout<double>(few, false, few.n, simd, sequence);
     layout<float>(few, true, few.n, simd, sequence);
@@ -250,6 +316,7 @@ void lookup() {
 
 int main() {
   layouts();
+  units();
   lookup();
   refusals();
   return kfu_test::report("gram");

@@ -1,0 +1,93 @@
+// Rows of kernel values in [0, 1] as they are kept: fixed point, three bytes a value.
+//
+// A value is kept as a multiple of a unit that is a little more than 2^-24. Three quarters of the
+// memory of float32 are got, written, read and given back, and the error is less than what the
+// products behind a float32 value have. Sums that use such rows round every value, kept or not, so
+// that a value is the same each time it is used and errors do not add up along the way.
+//
+// Blocks of 64 columns are three cache lines: rows are read and written in one stream.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "kfu/types.h"
+
+namespace kfu {
+
+constexpr Index kFixedColumns = 64;  // of a block
+// Units of 1, as float32 has it. Less than 2^24: sums of weighted kernels may round to more than 1.
+constexpr float kFixedOne = 16777152.0f;
+constexpr double kFixedUnit = 1.0 / 16777152.0;
+// Of a value, by rounding it: value · kFixedOne is rounded by float32 before it is to an integer.
+constexpr double kFixedError = 0.75 * kFixedUnit;
+
+/// Value c is 256·high[c] + low[c] units.
+struct FixedBlock {
+  std::uint16_t high[kFixedColumns];
+  std::uint8_t low[kFixedColumns];
+};
+static_assert(sizeof(FixedBlock) == 192, "three cache lines");
+
+constexpr Index fixed_blocks(Index columns) {
+  return (columns + kFixedColumns - 1) / kFixedColumns;
+}
+
+inline float fixed_value(const FixedBlock* row, Index column) {
+  const FixedBlock& block = row[column / kFixedColumns];
+  const Index c = column % kFixedColumns;
+  return static_cast<float>(256 * std::int32_t{block.high[c]} + std::int32_t{block.low[c]}) *
+         static_cast<float>(kFixedUnit);
+}
+
+inline void set_fixed_value(FixedBlock* row, Index column, float value) {
+  const long units = std::lrint(value * kFixedOne);
+  FixedBlock& block = row[column / kFixedColumns];
+  block.high[column % kFixedColumns] = static_cast<std::uint16_t>(units >> 8);
+  block.low[column % kFixedColumns] = static_cast<std::uint8_t>(units);
+}
+
+/// Memory for taking a row apart: the columns that stay, and the others.
+struct FixedScratch {
+  struct Part {
+    std::vector<std::uint16_t> high;
+    std::vector<std::uint8_t> low;
+  };
+  Part staying, leaving;
+
+  void resize(Index columns) {
+    for (Part* part : {&staying, &leaving}) {
+      part->high.resize(static_cast<std::size_t>(columns + kFixedColumns));
+      part->low.resize(static_cast<std::size_t>(columns + kFixedColumns));
+    }
+  }
+};
+
+/// The loops over such rows, one set per instruction set.
+struct FixedLoops {
+  /// F[c] += Σ_r delta[r]·rows[r][c] for columns c in [first, last), in the order of r.
+  void (*add_rows)(double* F, const FixedBlock* const* rows, const double* delta, Index n_rows,
+                   Index first, Index last);
+  /// Stable partition of columns [0, m): those whose bit is set (bit c % 16 of stays[c / 16]) move
+  /// to the front; the others follow, or are lost unless keeps_all. Returns how many stay.
+  Index (*part)(FixedBlock* row, const std::uint16_t* stays, Index m, bool keeps_all,
+                FixedScratch& scratch);
+};
+
+/// Requires: `simd` is not `best` and is supported by this processor.
+const FixedLoops& fixed_loops(Simd simd);
+
+/// A row that is kept: of T, or in fixed point; or none.
+template <class T>
+struct KeptRow {
+  T* floating = nullptr;
+  FixedBlock* fixed = nullptr;
+
+  explicit operator bool() const { return floating != nullptr || fixed != nullptr; }
+  bool operator==(const KeptRow& other) const {
+    return floating == other.floating && fixed == other.fixed;
+  }
+};
+
+}  // namespace kfu
