@@ -16,10 +16,9 @@ constexpr double kSteady = 1.03;       // ... and they are no longer becoming mo
 constexpr Index kLargestChunk = 2048;  // of those chosen here; a caller may ask for more
 constexpr double kSquareShare = 0.5;   // of the cache budget, at most, for the square tier
 constexpr Index kLeastChunk = 16;
-// Getting fresh memory and giving it back costs about a nanosecond a value; values cheaper than
-// that are computed again rather than kept, but for a few rows whose buffers go round and mostly
-// stay in the third-level cache. (Letting their number grow with what was computed again gained
-// nothing.)
+// Of values that are computed again rather than kept, a few rows are kept nevertheless: their
+// buffers go round and mostly stay in the third-level cache. (Letting their number grow with what
+// was computed again gained nothing.)
 constexpr double kCheapRowsBytes = 16e6;
 // Values dearer than this are fetched from kept rows for the chunk's block; others are computed, as
 // a row has to be read whole to fetch some of it.
@@ -72,8 +71,6 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       columns_(shared.columns),
       row_tier_(shared.tier),
       rows_are_shared_(row_tier_ != nullptr),
-      is_fixed_(!map_ && (row_tier_ ? row_tier_->is_fixed()
-                                    : form_of_rows(gram, settings.value_cost) == RowForm::fixed)),
       selector_(settings.working_set),
       smo_(gram.simd(), settings.pair, problem.has_equality),
       quick_smo_(gram.simd(), settings.pair, problem.has_equality),
@@ -127,13 +124,15 @@ void DualSolver<T>::build_tiers(Index capacity) {
   const std::vector<Index> members = chunk_;
   chunk_.clear();
   if (!row_tier_) {
+    // A chunk of all variables keeps no rows, and its block, whose values are not rounded, gives F.
+    const RowForm form =
+        capacity == n_ ? RowForm::floating : form_of_rows(gram_, settings_.value_cost);
     // The square tier may still grow, and takes its part of the budget from the start.
     const Index largest = settings_.chunk > 0 || !selector_.adapts() ? capacity : largest_chunk();
     const double square = static_cast<double>(largest) * static_cast<double>(largest) * sizeof(T);
     double rest = map_ || capacity == n_ ? 0.0 : settings_.cache_bytes - square;
     if (settings_.value_cost < kCheapValue) rest = std::min(rest, kCheapRowsBytes);
-    row_tier_.reset(
-        new RowTier<T>(n_, n_, rest, settings_.threads, form_of_rows(gram_, settings_.value_cost)));
+    row_tier_.reset(new RowTier<T>(n_, n_, rest, settings_.threads, form));
   }
   square_tier_.reset();  // before the new one is allocated
   square_tier_.reset(new SquareTier<T>(gram_, capacity, *row_tier_,
@@ -389,7 +388,9 @@ Index DualSolver<T>::store_chunk(const LocalProblem<T, G>& local) {
     beta_[k] = local.beta[s];
     note_beta(k);
   }
-  if (covers_all()) {  // the subproblem's own gradient is the whole gradient
+  // The subproblem's own gradient is the whole gradient, unless F is a sum of rounded values: it
+  // has to be one of them throughout.
+  if (covers_all() && !row_tier_->is_fixed()) {
     for (Index s = 0; s < local.m; ++s) F_[chunk_[s]] = static_cast<double>(local.F[s]);
   } else if (!places.empty()) {
     update_gradient(places, delta);

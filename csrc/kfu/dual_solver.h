@@ -2,9 +2,10 @@
 // date.
 //
 // Invariant between rounds: F = (K + ridge)β + linear for every active variable, in float64, by the
-// values of K at precision T. The gradient is updated lazily: only rows of variables that moved in
-// the subproblem are formed, each fused with its update (Gram::accumulate), and only rows of
-// unbounded variables are kept in the rectangular tier.
+// values of K at precision T (rounded to fixed point where rows are kept so). The gradient is
+// updated lazily: only rows of variables that moved in the subproblem are formed, each fused with
+// its update (Gram::accumulate), and only rows of unbounded variables are kept in the rectangular
+// tier.
 //
 // Places. Variables are held in an order of their own ("places") so that the active ones form a
 // prefix. Shrinking moves variables that have been settled for several rounds behind the prefix and
@@ -75,7 +76,7 @@ class DualSolver final : public OuterLoop {
   double objective() const override;
   std::vector<double> gradient() const override;
   void reset_gradient(const std::vector<double>& F) override;
-  double rounding() const override { return is_fixed_ ? kFixedError : 0.0; }
+  double rounding() const override { return row_tier_->is_fixed() ? kFixedError : 0.0; }
   void set_goal(double tolerance, Index iterations) override {
     settings_.tolerance = tolerance;
     settings_.max_iterations = info_.iterations + iterations;
@@ -161,7 +162,6 @@ class DualSolver final : public OuterLoop {
   std::shared_ptr<ColumnSet> columns_;  // the places, for full rows; none with map_
   std::shared_ptr<RowTier<T>> row_tier_;
   bool rows_are_shared_;
-  bool is_fixed_;  // rows are kept in fixed point
   std::unique_ptr<SquareTier<T>> square_tier_;
   WorkingSetSelector selector_;
   Smo<T, double> smo_;

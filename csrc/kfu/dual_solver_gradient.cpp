@@ -145,7 +145,7 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
       for (std::size_t later = c + 1; later < keep.size() && keep[c]; ++later)
         if (keep[later] == keep[c]) keep[c] = {};
   gram_.accumulate(points.data(), new_delta.data(), static_cast<Index>(points.size()), 1, *columns_,
-                   0, n_active_, F_.data(), n_, {keep.data(), is_fixed_});
+                   0, n_active_, F_.data(), n_, {keep.data(), row_tier_->is_fixed()});
   full_row_evaluations_ += static_cast<Index>(points.size()) * n_active_;
 }
 
@@ -161,7 +161,7 @@ void DualSolver<T>::extend_kept_rows(const Extension& part, Index valid) {
   const Index count = static_cast<Index>(part.points.size());
   add_kept_rows(part.rows, part.delta, 0, valid);
   gram_.accumulate(part.points.data(), part.delta.data(), count, 1, *columns_, valid, n_active_,
-                   F_.data(), n_, {part.rows.data(), is_fixed_});
+                   F_.data(), n_, {part.rows.data(), row_tier_->is_fixed()});
   full_row_evaluations_ += count * (n_active_ - valid);
 }
 

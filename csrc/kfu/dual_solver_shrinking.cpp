@@ -155,7 +155,7 @@ void DualSolver<T>::unshrink() {
     }
     add_kept_rows(kept, kept_delta, part->first, part->last);
     gram_.accumulate(points.data(), delta.data(), static_cast<Index>(points.size()), 1, *columns_,
-                     part->first, part->last, F_.data(), n_, {rows.data(), is_fixed_});
+                     part->first, part->last, F_.data(), n_, {rows.data(), row_tier_->is_fixed()});
     full_row_evaluations_ += static_cast<Index>(points.size()) * (part->last - part->first);
   }
   shrunk_.clear();

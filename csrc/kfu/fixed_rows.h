@@ -34,6 +34,7 @@ constexpr Index fixed_blocks(Index columns) {
   return (columns + kFixedColumns - 1) / kFixedColumns;
 }
 
+/// As float32 has it: for a subproblem, not for F, whose sums are of units.
 inline float fixed_value(const FixedBlock* row, Index column) {
   const FixedBlock& block = row[column / kFixedColumns];
   const Index c = column % kFixedColumns;
@@ -48,20 +49,28 @@ inline void set_fixed_value(FixedBlock* row, Index column, float value) {
   block.low[column % kFixedColumns] = static_cast<std::uint8_t>(units);
 }
 
-/// Memory for taking a row apart: the columns that stay, and the others.
-struct FixedScratch {
-  struct Part {
-    std::vector<std::uint16_t> high;
-    std::vector<std::uint8_t> low;
-  };
-  Part staying, leaving;
+/// Columns of a row that was taken apart: those that stay, and the others.
+struct FixedParts {
+  std::uint16_t *high, *other_high;
+  std::uint8_t *low, *other_low;
+};
 
+/// Memory for them.
+class FixedScratch {
+ public:
   void resize(Index columns) {
-    for (Part* part : {&staying, &leaving}) {
-      part->high.resize(static_cast<std::size_t>(columns + kFixedColumns));
-      part->low.resize(static_cast<std::size_t>(columns + kFixedColumns));
-    }
+    size_ = static_cast<std::size_t>(columns + kFixedColumns);
+    high_.resize(2 * size_);
+    low_.resize(2 * size_);
   }
+  FixedParts parts() {
+    return {high_.data(), high_.data() + size_, low_.data(), low_.data() + size_};
+  }
+
+ private:
+  std::size_t size_ = 0;
+  std::vector<std::uint16_t> high_;
+  std::vector<std::uint8_t> low_;
 };
 
 /// The loops over such rows, one set per instruction set.
@@ -71,8 +80,9 @@ struct FixedLoops {
                    Index first, Index last);
   /// Stable partition of columns [0, m): those whose bit is set (bit c % 16 of stays[c / 16]) move
   /// to the front; the others follow, or are lost unless keeps_all. Returns how many stay.
+  /// `parts` have room for m + 16 columns each.
   Index (*part)(FixedBlock* row, const std::uint16_t* stays, Index m, bool keeps_all,
-                FixedScratch& scratch);
+                const FixedParts& parts);
 };
 
 /// Requires: `simd` is not `best` and is supported by this processor.

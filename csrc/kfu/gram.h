@@ -57,6 +57,7 @@ template <class T>
 struct KeepRows {
   const KeptRow<T>* rows = nullptr;  ///< by row, indexed by slot; may be null, and so may each
   /// Values are rounded to fixed point before they are used, in rows that are kept and in others.
+  /// Requires T = float and is_within_unit(). Rows are then all in fixed point, else of T.
   bool is_fixed = false;
 };
 

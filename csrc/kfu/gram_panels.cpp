@@ -385,14 +385,17 @@ void PanelGram<T>::run_batch(const PanelJob<T>& job, int threads, Workspace<T>& 
   const Index panel_bytes = std::max<Index>(program_.total_depth(), 1) * width * Index{sizeof(T)};
   Index panels = std::min<Index>(std::max<Index>(cache_bytes / panel_bytes, 4), 64);
   if (threads > 1) panels = std::min(panels, std::max<Index>(n_panels / (4 * threads), 1));
+  Index origin = first_panel;
   if (job.sink.is_fixed && width < kFixedColumns) {  // tasks meet where blocks of kept rows do
     const Index whole = kFixedColumns / width;
     panels = (panels + whole - 1) / whole * whole;
+    origin = first_panel / whole * whole;
   }
-  const Index n_blocks = (n_panels + panels - 1) / panels;
+  const Index n_blocks = (last_panel - origin + panels - 1) / panels;
   const auto run_block = [&](Index b, int thread) {
-    const Index begin = first_panel + b * panels;
-    ops_.block(job, begin, std::min(begin + panels, last_panel), scratch_of(space, thread));
+    const Index begin = origin + b * panels;
+    ops_.block(job, std::max(begin, first_panel), std::min(begin + panels, last_panel),
+               scratch_of(space, thread));
   };
   if (threads == 1) {
     for (Index b = 0; b < n_blocks; ++b) run_block(b, 0);

@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace kfu {
 
@@ -16,6 +17,8 @@ constexpr Index kLineBytes = 64;
 template <class T>
 RowTier<T>::RowTier(Index n_variables, Index length, double bytes, int threads, RowForm form)
     : form_(form), slot_of_(static_cast<std::size_t>(n_variables), -1), threads_(threads) {
+  if (is_fixed() && sizeof(T) != sizeof(float))
+    throw std::invalid_argument("rows in fixed point are rows of float");
   row_bytes_ = bytes_of(std::max<Index>(length, 1));
   const double row_bytes = static_cast<double>(row_bytes_);
   capacity_ = static_cast<Index>(
@@ -149,7 +152,7 @@ void RowTier<T>::part_columns(const std::vector<std::uint16_t>& stays, Index n_c
     const bool keeps_all = valid == n_columns;
     Index n_staying;
     if (is_fixed()) {
-      n_staying = fixed.part(row.fixed, stays.data(), valid, keeps_all, scratch[thread]);
+      n_staying = fixed.part(row.fixed, stays.data(), valid, keeps_all, scratch[thread].parts());
     } else {
       const T* others = leaving[thread].data();
       n_staying = loops.part(row.floating, stays.data(), valid, leaving[thread].data());

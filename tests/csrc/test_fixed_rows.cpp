@@ -85,7 +85,8 @@ void check_part(Simd simd, Index m, double share, bool keeps_all, Stream& random
   }
   FixedScratch scratch;
   scratch.resize(m);
-  const Index count = fixed_loops(simd).part(row.data(), stays.data(), m, keeps_all, scratch);
+  const Index count =
+      fixed_loops(simd).part(row.data(), stays.data(), m, keeps_all, scratch.parts());
   CHECK(count == static_cast<Index>(staying.size()));
   if (keeps_all) staying.insert(staying.end(), leaving.begin(), leaving.end());
   for (std::size_t c = 0; c < staying.size(); ++c)

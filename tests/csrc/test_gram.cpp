@@ -212,8 +212,11 @@ void fixed_rows(const Data& data, bool is_csr, Simd simd) {
     }
   }
   std::vector<double> first;
-  for (const std::vector<Index>& cuts :
-       {std::vector<Index>{0, n}, {0, 1, n}, {0, 64, 100, n}, {0, 63, 65, 128, n - 1, n}}) {
+  for (const std::vector<Index>& cuts : {std::vector<Index>{0, n},
+                                         {0, 1, n},
+                                         {0, 64, 100, n},
+                                         {0, 63, 65, 128, n - 1, n},
+                                         {0, 200, n}}) {
     std::vector<FixedBlock> memory(static_cast<std::size_t>(n * fixed_blocks(n)));
     std::vector<KeptRow<float>> keep(n);
     for (Index i = 0; i < n; ++i) {
@@ -260,7 +263,7 @@ void layouts() {
   Sequence sequence;
   const Data few(61, 23, 0.4, sequence);
   const Data many(50, 5000, 0.01, sequence);
-  const Data rows(203, 23, 0.4, sequence);
+  const Data rows(523, 23, 0.4, sequence);  // enough values for two threads
   for (const Simd simd : {Simd::baseline, Simd::avx2, Simd::avx512}) {
     if (!has_simd(simd)) {
       CHECK_THROWS(make_gram<float>(few.view(false), single("rbf"), 1, simd),

@@ -1,0 +1,77 @@
+// What a certificate claims, against F from float64 values of K: starts far from the solution,
+// chunks that hold all variables from the first or grow to, rows of float and in fixed point.
+#include "kfu/certified_solver.h"
+
+#include <memory>
+#include <vector>
+
+#include "check.h"
+#include "kfu/certificate.h"
+#include "kfu/exact_gradient.h"
+
+namespace {
+
+using namespace kfu;
+using kfu_test::Stream;
+
+double centred(Stream& random) {  // variance 1, nearly normal
+  double sum = -6.0;
+  for (int k = 0; k < 12; ++k) sum += random.next();
+  return sum;
+}
+
+// A problem whose solution is nearly 0, from a start with every |β| at the bound: an error that is
+// proportional to the start, and not to what β changes, shows in F.
+void far_start(Index n, Index d, double cache_bytes, int threads) {
+  Stream random;
+  const double bound = 1000.0;
+  std::vector<double> X;
+  for (Index k = 0; k < n * d; ++k) X.push_back(centred(random));
+  DataView data;
+  data.n = n;
+  data.d = d;
+  data.values = X.data();
+  data.ld = d;
+  Kernel kernel;
+  kernel.terms.resize(1);
+  kernel.terms[0].leaves.resize(1);
+  kernel.terms[0].leaves[0].kind = kernel_kind("rbf");
+  kernel.terms[0].leaves[0].gamma = 0.6 / static_cast<double>(d);
+  DualProblem problem;
+  problem.has_equality = false;
+  std::vector<double> start;
+  for (Index i = 0; i < n; ++i) {
+    const double sign = random.next() < 0.5 ? -1.0 : 1.0;
+    problem.linear.push_back(sign * (0.05 + 2e-3 * (random.next() - 0.5)));
+    problem.kink.push_back(0.05);
+    problem.lower.push_back(-bound);
+    problem.upper.push_back(bound);
+    problem.points.push_back(i);
+    start.push_back(random.next() < 0.5 ? -bound : bound);
+  }
+  SolverSettings settings;
+  settings.tolerance = 1e-4;
+  settings.threads = threads;
+  if (cache_bytes > 0.0) settings.cache_bytes = cache_bytes;
+  const auto store = std::make_shared<KernelStore>(data, kernel, threads, Simd::best);
+  CertifiedSolver solver(store, problem, start, settings, Precision::automatic);
+  Status status = Status::running;
+  for (int rounds = 0; status == Status::running && rounds < 20000; ++rounds)
+    status = solver.round();
+  CHECK(status == Status::optimal);
+  const std::vector<double> beta = solver.beta();
+  std::vector<double> F;
+  exact_gradient(problem, beta, store->gram<double>(), threads, nullptr, F);
+  const double truth = certify(problem, beta, F).kkt_gap;
+  CHECK(truth <= settings.tolerance * (1.0 + 1e-6));
+  CHECK_NEAR(solver.certificate().kkt_gap, truth, 1e-9);
+}
+
+}  // namespace
+
+int main() {
+  for (const Index d : {39, 40, 60}) far_start(700, d, 0.0, 1);
+  far_start(1300, 60, 0.0, 2);
+  far_start(1300, 60, 2e6, 2);
+  return kfu_test::report("certified solver");
+}
