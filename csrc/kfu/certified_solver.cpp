@@ -177,10 +177,10 @@ void CertifiedSolver::remember_reset(const std::vector<double>& beta) {
   reset_beta_ = beta;
 }
 
-// What the rounds maintain, with a bound on its error. Values of K at precision T, rounded or not as
-// the rows are kept, are the same each time they are used, so the sum of all updates is K_T(β − β₀),
-// β₀ being β at the last reset: its error at k is Σ_j |β − β₀|_j · (error of the value K(k, j)), plus
-// that of the reset. Empty when no bound is known or the gradient is not complete.
+// What the rounds maintain, with a bound on its error. Values of K at precision T, rounded or not
+// as the rows are kept, are the same each time they are used, so the sum of all updates is K_T(β −
+// β₀), β₀ being β at the last reset: its error at k is Σ_j |β − β₀|_j · (error of the value K(k,
+// j)), plus that of the reset. Empty when no bound is known or the gradient is not complete.
 ApproximateGradient CertifiedSolver::maintained_gradient(const std::vector<double>& beta) const {
   if (!value_error_.is_known) return {};
   ApproximateGradient maintained{loop_->gradient(), {}, {}};

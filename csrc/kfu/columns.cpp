@@ -27,10 +27,7 @@ void PanelColumns<T>::assign(Index first, const Index* points, Index count) {
     size_ = first + count;
   }
 #pragma omp parallel for num_threads(threads_) schedule(static) if (cost_of(count) > kParallelCost)
-  for (Index k = 0; k < count; ++k) {
-    if (k + kFetchAhead < count) points_.fetch(points[k + kFetchAhead]);
-    put(first + k, points[k]);
-  }
+  for (Index k = 0; k < count; ++k) put(first + k, points[k]);
 }
 
 template <class T>

@@ -64,7 +64,7 @@ class PanelGram final : public Gram<T> {
         data_(copy_ ? copy_->view() : data),
         threads_(threads),
         ops_(panel_ops<T>(simd)),
-        program_(make_program<T>(kernel, data_)),
+        program_(make_program<T>(kernel, data_, threads)),
         plan_(program_.plan()),
         points_(data_, program_.specs, ops_, threads),
         is_within_unit_(kfu::is_within_unit(kernel)) {}

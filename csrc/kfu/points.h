@@ -44,7 +44,7 @@ struct Program {
 
 /// `data` gives the layout and, for dense data, the means.
 template <class T>
-Program<T> make_program(const Kernel& kernel, const DataView& data);
+Program<T> make_program(const Kernel& kernel, const DataView& data, int threads);
 
 template <class T>
 class Points {

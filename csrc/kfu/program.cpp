@@ -22,13 +22,25 @@ double factor_of(Statistic statistic, bool is_sparse) {
   }
 }
 
+// Blocks of rows are summed by any thread, and their sums in order: threads do not change a bit.
 template <class S>
-std::vector<double> mean_of(const S* values, const DataView& data) {
-  std::vector<double> mean(data.d, 0.0);
-  for (Index i = 0; i < data.n; ++i) {
-    const S* row = values + i * data.ld;
-    for (Index k = 0; k < data.d; ++k) mean[k] += row[k];
+std::vector<double> mean_of(const S* values, const DataView& data, int threads) {
+  constexpr Index kMostBlocks = 16, kLeastRows = 1024, kParallelValues = 200000;
+  const Index rows = std::max(kLeastRows, (data.n + kMostBlocks - 1) / kMostBlocks);
+  const Index n_blocks = (data.n + rows - 1) / rows;
+  std::vector<double> sums(static_cast<std::size_t>(n_blocks * data.d), 0.0);
+#pragma omp parallel for num_threads(threads) \
+    schedule(static) if (data.n * data.d > kParallelValues)
+  for (Index b = 0; b < n_blocks; ++b) {
+    double* sum = sums.data() + b * data.d;
+    for (Index i = b * rows; i < std::min(data.n, (b + 1) * rows); ++i) {
+      const S* row = values + i * data.ld;
+      for (Index k = 0; k < data.d; ++k) sum[k] += static_cast<double>(row[k]);
+    }
   }
+  std::vector<double> mean(static_cast<std::size_t>(data.d), 0.0);
+  for (Index b = 0; b < n_blocks; ++b)
+    for (Index k = 0; k < data.d; ++k) mean[k] += sums[b * data.d + k];
   for (double& m : mean) {
     m /= static_cast<double>(std::max<Index>(data.n, 1));
     if (!std::isfinite(m)) m = 0.0;
@@ -36,9 +48,9 @@ std::vector<double> mean_of(const S* values, const DataView& data) {
   return mean;
 }
 
-std::vector<double> mean_of(const DataView& data) {
-  return data.is_double ? mean_of(static_cast<const double*>(data.values), data)
-                        : mean_of(static_cast<const float*>(data.values), data);
+std::vector<double> mean_of(const DataView& data, int threads) {
+  return data.is_double ? mean_of(static_cast<const double*>(data.values), data, threads)
+                        : mean_of(static_cast<const float*>(data.values), data, threads);
 }
 
 /// Drops the features with factor 0 (dense data).
@@ -81,7 +93,7 @@ Index Program<T>::total_depth() const {
 }
 
 template <class T>
-Program<T> make_program(const Kernel& kernel, const DataView& data) {
+Program<T> make_program(const Kernel& kernel, const DataView& data, int threads) {
   Program<T> program;
   program.is_sparse = data.is_csr;
   std::vector<const Leaf*> origin;  // the leaf each channel was made for
@@ -98,7 +110,7 @@ Program<T> make_program(const Kernel& kernel, const DataView& data) {
       }
       if (c == origin.size()) {
         ChannelSpec spec{statistic, factor_of(statistic, data.is_csr), data.d, {}, {}, leaf.scale};
-        if (statistic == Statistic::sqdist && !data.is_csr) spec.mean = mean_of(data);
+        if (statistic == Statistic::sqdist && !data.is_csr) spec.mean = mean_of(data, threads);
         if (!data.is_csr) select_features(spec);
         program.channels.push_back({statistic, static_cast<T>(spec.factor), spec.depth});
         program.specs.push_back(std::move(spec));
@@ -117,7 +129,7 @@ Program<T> make_program(const Kernel& kernel, const DataView& data) {
 
 template struct Program<float>;
 template struct Program<double>;
-template Program<float> make_program<float>(const Kernel&, const DataView&);
-template Program<double> make_program<double>(const Kernel&, const DataView&);
+template Program<float> make_program<float>(const Kernel&, const DataView&, int);
+template Program<double> make_program<double>(const Kernel&, const DataView&, int);
 
 }  // namespace kfu
