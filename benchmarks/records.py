@@ -1,7 +1,7 @@
 """Records of runs: JSON lines in benchmarks/results/, each with its run, the machine and versions.
 
-A run ends with a line that says it is finished, what it consists of (cases, sweeps) and its kind:
-"full", or "quick" and "small" for runs whose figures are not to be quoted.
+Where parts of a run (cases, sweeps) are complete a line says so, with the kind of the run: "full", or
+"quick" and "small" for runs whose figures are not to be quoted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def machine() -> Record:
 
 
 class Run:
-    """Appends the records of one run to results/NAME.jsonl; `finish` marks the run as complete."""
+    """Appends the records of one run to results/NAME.jsonl; `finish` marks parts of it as complete."""
 
     def __init__(self, name: str, kind: str = "full", folder: Path = RESULTS) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ class Run:
         self._write({**record, "run": self.id, "machine": self.machine})
 
     def finish(self, parts: Iterable[str]) -> None:
-        """Mark the run as complete; `parts` are the cases or sweeps it consists of."""
+        """Mark parts of the run (cases or sweeps) as complete; a run may do so more than once."""
         self._write({"run": self.id, "finished": list(parts), "kind": self.kind})
 
     def _write(self, line: Record) -> None:

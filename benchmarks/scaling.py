@@ -56,7 +56,7 @@ def main() -> None:
     run = Run("scaling", "small" if options.small else "full")
     for name in names:
         print_sweep(name, run_sweep(run, name, options.repeat, options.small))
-    run.finish(names)
+        run.finish([name])  # a run that is cut keeps the sweeps it has done
 
 
 if __name__ == "__main__":

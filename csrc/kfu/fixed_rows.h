@@ -1,9 +1,9 @@
 // Rows of kernel values in [0, 1] as they are kept: fixed point, three bytes a value.
 //
 // A value is kept as a multiple of a unit that is a little more than 2^-24. Three quarters of the
-// memory of float32 are got, written, read and given back, and the error is less than what the
-// products behind a float32 value have. Sums that use such rows round every value, kept or not, so
-// that a value is the same each time it is used and errors do not add up along the way.
+// memory of float32 are got, written, read and given back, and the error is of the size of what
+// float32 arithmetic leaves in a value near 1. Sums that use such rows round every value, kept or
+// not, so that a value is the same each time it is used and errors do not add up along the way.
 //
 // Blocks of 64 columns are three cache lines: rows are read and written in one stream.
 #pragma once
