@@ -1,7 +1,7 @@
 """Records of runs: JSON lines in benchmarks/results/, each with its run, the machine and versions.
 
-Where parts of a run (cases, sweeps) are complete a line says so, with the kind of the run: "full", or
-"quick" and "small" for runs whose figures are not to be quoted.
+Where parts of a run (cases, sweeps) are complete a line says so, with the kind of the run: "full",
+or "quick" and "small" for runs whose figures are not to be quoted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def machine() -> Record:
 
 
 class Run:
-    """Appends the records of one run to results/NAME.jsonl; `finish` marks parts of it as complete."""
+    """Appends the records of one run to results/NAME.jsonl; `finish` marks parts as complete."""
 
     def __init__(self, name: str, kind: str = "full", folder: Path = RESULTS) -> None:
         folder.mkdir(parents=True, exist_ok=True)
