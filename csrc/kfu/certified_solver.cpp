@@ -37,6 +37,7 @@ CertifiedSolver::CertifiedSolver(std::shared_ptr<KernelStore> store, DualProblem
       settings_(settings),
       precision_(precision),
       last_gap_(std::numeric_limits<double>::infinity()),
+      last_error_(std::numeric_limits<double>::infinity()),
       next_look_(kFirstLook) {
   if (beta.empty()) beta.assign(problem_.linear.size(), 0.0);
   start(beta, nullptr, wants_float64());
@@ -125,7 +126,8 @@ bool CertifiedSolver::wants_float64() {
 }
 
 // A long run on float32 rows may be after a gap that their error hides: compare the maintained
-// gradient with the exact one from time to time, and go on with float64 rows if so.
+// gradient with the exact one from time to time. If so, go on from the exact gradient, as refine()
+// does, and with float64 rows if the error is back the next time.
 Status CertifiedSolver::look_on_the_way() {
   if (gram64_rows_ || precision_ != Precision::automatic || store_->is_linear())
     return Status::running;
@@ -139,7 +141,14 @@ Status CertifiedSolver::look_on_the_way() {
   double error = 0.0;
   for (std::size_t k = 0; k < maintained.size(); ++k)
     error = std::max(error, std::fabs(maintained[k] - F_[k]));
-  if (error > 0.1 * std::max(now.gap, settings_.tolerance)) change_to_float64();
+  if (error <= 0.1 * std::max(now.gap, settings_.tolerance)) return Status::running;
+  if (error > 0.5 * last_error_) {
+    change_to_float64();
+    return Status::running;
+  }
+  last_error_ = error;
+  loop_->reset_gradient(F_);
+  remember_reset(loop_->beta());
   return Status::running;
 }
 

@@ -88,6 +88,7 @@ class CertifiedSolver {
   Certificate certificate_;
   bool certificate_is_current_ = false;
   double last_gap_;
+  double last_error_;  // of the maintained gradient, when it was found too large on the way
   Index refinements_ = 0;
   Index next_look_;
   Index verification_evaluations_ = 0;

@@ -14,12 +14,13 @@ constexpr double kFull = 0.9;          // ... if there are at least this part of
 constexpr double kFits = 1.0;          // ... if all of them, at most this part, then have room
 constexpr double kSteady = 1.03;       // ... and they are no longer becoming more, by this factor
 constexpr Index kLargestChunk = 2048;  // of those chosen here; a caller may ask for more
-constexpr double kSquareShare = 0.5;   // of the cache budget, at most, for the square tier
+// Where the unbounded variables do not fit, and the gap is not halved while the support moves so
+// many times over, the chunk grows nevertheless (large C, K nearly singular). The larger it is, the
+// dearer its block beside the rows: more sweeps are asked for.
+constexpr Index kLargestSlowChunk = 4096;
+double slow_sweeps(Index chunk) { return 3.0 * std::sqrt(static_cast<double>(chunk) / 1024.0); }
+constexpr double kSquareShare = 0.5;  // of the cache budget, at most, for the square tier
 constexpr Index kLeastChunk = 16;
-// Of values that are computed again rather than kept, a few rows are kept nevertheless: their
-// buffers go round and mostly stay in the third-level cache. (Letting their number grow with what
-// was computed again gained nothing.)
-constexpr double kCheapRowsBytes = 16e6;
 // Values dearer than this are fetched from kept rows for the chunk's block; others are computed, as
 // a row has to be read whole to fetch some of it.
 constexpr double kGatherValue = 200.0;  // multiply-adds
@@ -109,11 +110,11 @@ Index DualSolver<T>::chunk_capacity() const {
   return std::min({n_, wanted, most});
 }
 
-// The size an automatic chunk may grow to; at least what it has.
+// The size up to `limit` that an automatic chunk may grow to; at least what it has at first.
 template <class T>
-Index DualSolver<T>::largest_chunk() const {
+Index DualSolver<T>::largest_chunk(Index limit) const {
   const double affordable = std::sqrt(kSquareShare * settings_.cache_bytes / sizeof(T));
-  const Index most = std::min({n_, kLargestChunk, static_cast<Index>(affordable)});
+  const Index most = std::min({n_, limit, static_cast<Index>(affordable)});
   return std::max(most, chunk_capacity());
 }
 
@@ -128,11 +129,17 @@ void DualSolver<T>::build_tiers(Index capacity) {
     const RowForm form =
         capacity == n_ ? RowForm::floating : form_of_rows(gram_, settings_.value_cost);
     // The square tier may still grow, and takes its part of the budget from the start.
-    const Index largest = settings_.chunk > 0 || !selector_.adapts() ? capacity : largest_chunk();
-    const double square = static_cast<double>(largest) * static_cast<double>(largest) * sizeof(T);
-    double rest = map_ || capacity == n_ ? 0.0 : settings_.cache_bytes - square;
-    if (settings_.value_cost < kCheapValue) rest = std::min(rest, kCheapRowsBytes);
-    row_tier_.reset(new RowTier<T>(n_, n_, rest, settings_.threads, form));
+    const bool is_cheap = settings_.value_cost < kCheapValue;
+    set_aside_ = capacity;
+    if (settings_.chunk == 0 && selector_.adapts())
+      set_aside_ = largest_chunk(is_cheap ? kLargestSlowChunk : kLargestChunk);
+    const double square = static_cast<double>(set_aside_) * static_cast<double>(set_aside_);
+    double rest = map_ || capacity == n_ ? 0.0 : settings_.cache_bytes - square * sizeof(T);
+    if (is_cheap && selector_.adapts())
+      times_computed_.assign(static_cast<std::size_t>(n_), 0);
+    else if (is_cheap)
+      rest = std::min(rest, kCheapRowsBytes);
+    row_tier_.reset(new RowTier<T>(n_, rest, settings_.threads, form));
   }
   square_tier_.reset();  // before the new one is allocated
   square_tier_.reset(new SquareTier<T>(gram_, capacity, *row_tier_,
@@ -222,6 +229,9 @@ Status DualSolver<T>::round() {
   if (allowed <= 0) return Status::max_iterations;
   idle_rounds_ = info_.gap < 0.5 * halved_gap_ ? 0 : idle_rounds_ + (info_.gap >= last_gap_);
   if (idle_rounds_ == 0) halved_gap_ = info_.gap;
+  const bool is_progress = info_.gap < 0.5 * widest_gap_;
+  if (is_progress) moves_ = 0;
+  widest_gap_ = is_progress ? info_.gap : std::max(widest_gap_, info_.gap);
   last_gap_ = info_.gap;
   if (selector_.adapts()) {
     const GroupViolations violations = measure(ends);
@@ -242,6 +252,7 @@ Status DualSolver<T>::round() {
   Index moved = 0;
   if (may_use_float(inner)) moved = solve_chunk(quick_smo_, inner, steps, shift);
   if (moved == 0) moved = solve_chunk(smo_, inner, steps, Shift{});
+  moves_ += moved;
   clock = LapClock();
   extrapolate(moved);
   clock.lap(info_.seconds_gradient);
@@ -258,19 +269,42 @@ void DualSolver<T>::count_evaluations() {
 
 template <class T>
 void DualSolver<T>::grow_chunk_if_crowded() {
+  if (settings_.chunk > 0 || !selector_.adapts()) return;
   const Index capacity = square_tier_->capacity();
-  if (settings_.chunk > 0 || !selector_.adapts() || capacity >= std::min(n_, kLargestChunk)) return;
-  const Index larger = std::min(2 * capacity, largest_chunk());
-  if (larger <= capacity + capacity / 4) return;
+  const bool is_steady =
+      static_cast<double>(n_unbounded_) <= kSteady * static_cast<double>(last_unbounded_);
+  last_unbounded_ = n_unbounded_;
   Index crowd = 0;
   for (const Index k : chunk_) crowd += is_free(k);
   const bool is_crowded = static_cast<double>(crowd) > kCrowded * static_cast<double>(capacity) &&
                           static_cast<double>(n_unbounded_) > kFull * static_cast<double>(capacity);
+  if (!is_crowded) return;
+  const auto next_size = [&](Index limit) { return std::min(2 * capacity, largest_chunk(limit)); };
+  const auto is_larger = [&](Index size) { return size > capacity + capacity / 4; };
+  const Index larger = next_size(kLargestChunk);
   const bool would_fit = static_cast<double>(n_unbounded_) <= kFits * static_cast<double>(larger);
-  const bool is_steady =
-      static_cast<double>(n_unbounded_) <= kSteady * static_cast<double>(last_unbounded_);
-  last_unbounded_ = n_unbounded_;
-  if (is_crowded && would_fit && is_steady) build_tiers(larger);
+  if (is_larger(larger) && would_fit && is_steady) {
+    build_tiers(larger);
+    return;
+  }
+  const Index slow = next_size(rows_are_shared_ ? kLargestChunk : kLargestSlowChunk);
+  if (!is_larger(slow) || !progress_is_slow()) return;
+  if (slow > set_aside_ && !rows_are_shared_) {
+    const Index more = slow * slow - set_aside_ * set_aside_;
+    if (!row_tier_->give_up(more * static_cast<Index>(sizeof(T)))) return;
+    set_aside_ = slow;
+  }
+  moves_ = 0;
+  build_tiers(slow);
+}
+
+template <class T>
+bool DualSolver<T>::progress_is_slow() const {
+  const double sweeps = slow_sweeps(square_tier_->capacity());
+  const double moves = static_cast<double>(moves_);
+  if (moves <= sweeps * static_cast<double>(n_unbounded_)) return false;
+  const Index n_support = n_ - std::count(beta_.begin(), beta_.end(), 0.0);
+  return moves > sweeps * static_cast<double>(n_support);
 }
 
 template <class T>

@@ -5,7 +5,7 @@
 // values of K at precision T (rounded to fixed point where rows are kept so). The gradient is
 // updated lazily: only rows of variables that moved in the subproblem are formed, each fused with
 // its update (Gram::accumulate), and only rows of unbounded variables are kept in the rectangular
-// tier.
+// tier; where values are cheap, only those that had to be computed more than once.
 //
 // Places. Variables are held in an order of their own ("places") so that the active ones form a
 // prefix. Shrinking moves variables that have been settled for several rounds behind the prefix and
@@ -100,14 +100,17 @@ class DualSolver final : public OuterLoop {
     std::vector<Index> points;
     std::vector<double> delta;
     std::vector<KeptRow<T>> rows;
+    std::vector<KeptRow<T>> keep;  // the same, or none where a row has no room for more
   };
 
   void initialise_gradient(const std::vector<double>* gradient);
   Index chunk_capacity() const;
-  Index largest_chunk() const;
+  Index largest_chunk(Index limit) const;
   void build_tiers(Index capacity);
   void count_evaluations();
   void grow_chunk_if_crowded();
+  bool progress_is_slow() const;
+  bool has_earned_row(Index variable);
   GroupEnds scan() const;
   /// Fills satisfaction_, which selection and shrinking read.
   GroupViolations measure(const GroupEnds& ends);
@@ -154,7 +157,8 @@ class DualSolver final : public OuterLoop {
   std::vector<int> settled_rounds_;
   // By variable.
   std::vector<char> is_free_;
-  Index n_unbounded_ = 0;  // how many of them; all are active
+  Index n_unbounded_ = 0;             // how many of them; all are active
+  std::vector<char> times_computed_;  // rows that were not kept; empty: values are not cheap
   // By slot of the chunk.
   std::vector<Index> chunk_, entered_;
 
@@ -163,6 +167,7 @@ class DualSolver final : public OuterLoop {
   std::shared_ptr<RowTier<T>> row_tier_;
   bool rows_are_shared_;
   std::unique_ptr<SquareTier<T>> square_tier_;
+  Index set_aside_ = 0;  // chunk that the budget of the rows leaves memory for
   WorkingSetSelector selector_;
   Smo<T, double> smo_;
   Smo<T, T> quick_smo_;  // its own F in the precision of the rows
@@ -171,6 +176,8 @@ class DualSolver final : public OuterLoop {
   Index last_unbounded_ = 0;  // variables, when the chunk was last asked whether it is crowded
   double halved_gap_;         // when it was last half of what it had been
   Index idle_rounds_ = 0;     // since then: rounds whose predecessor did not reduce the gap
+  double widest_gap_ = 0;     // since it fell to half of that before
+  Index moves_ = 0;           // of variables, since then or since the chunk has grown
   double largest_value_ = 1;  // of the diagonal, at least 1
   std::vector<Shrunk> shrunk_;
   Extrapolation<double> extrapolation_;  // over the active places

@@ -13,6 +13,9 @@ namespace {
 // In multiply-adds: the function behind a kernel value, and reading a value of a kept row.
 constexpr double kFunctionCost = 16.0;
 constexpr double kReadValue = 8.0;
+// Getting fresh memory for a value, and giving it back: a row of cheap values is kept when as much
+// has been spent on computing it again and again.
+constexpr double kFreshValue = 250.0;
 // Variables that may need a row of their own when β is extrapolated, as part of those a round
 // moves.
 constexpr double kMostStopped = 0.1;
@@ -107,10 +110,12 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
       new_delta.push_back(delta[c]);
     } else if (row_tier_->valid(variable_[k]) < n_active_) {
       Extension& part = short_rows[row_tier_->valid(variable_[k])];
+      const bool has_room = row_tier_->room(variable_[k]) >= n_active_;
       part.points.push_back(point_[k]);
       part.delta.push_back(delta[c]);
       part.rows.push_back(row);
-      row_tier_->set_valid(variable_[k], n_active_);
+      part.keep.push_back(has_room ? row : KeptRow<T>());
+      if (has_room) row_tier_->set_valid(variable_[k], n_active_);
     } else {
       kept.push_back(row);
       kept_delta.push_back(delta[c]);
@@ -129,14 +134,14 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
   std::vector<KeptRow<T>> keep;
   // Shared rows of bounded variables are worth keeping while there is room: other solvers may want
   // them.
-  const bool is_full =
-      row_tier_->count() + static_cast<Index>(new_places.size()) > row_tier_->capacity();
+  const bool is_full = !row_tier_->has_room(static_cast<Index>(new_places.size()), n_active_);
   if (displace_ == Displace::settled_only && (!rows_are_shared_ || is_full))
     row_tier_->offer_settled(is_free_);
   for (const Index k : new_places) {
     points.push_back(point_[k]);
     const bool worth = is_free(k) || displace_ == Displace::any || rows_are_shared_;
-    keep.push_back(worth ? row_tier_->insert(variable_[k], n_active_, is_free_, displace_)
+    keep.push_back(worth ? row_tier_->insert(variable_[k], n_active_, is_free_, displace_,
+                                             has_earned_row(variable_[k]))
                          : KeptRow<T>());
   }
   row_tier_->populate();
@@ -161,8 +166,18 @@ void DualSolver<T>::extend_kept_rows(const Extension& part, Index valid) {
   const Index count = static_cast<Index>(part.points.size());
   add_kept_rows(part.rows, part.delta, 0, valid);
   gram_.accumulate(part.points.data(), part.delta.data(), count, 1, *columns_, valid, n_active_,
-                   F_.data(), n_, {part.rows.data(), row_tier_->is_fixed()});
+                   F_.data(), n_, {part.keep.data(), row_tier_->is_fixed()});
   full_row_evaluations_ += count * (n_active_ - valid);
+}
+
+// Whether fresh memory may be got for a row that is about to be computed.
+template <class T>
+bool DualSolver<T>::has_earned_row(Index variable) {
+  if (times_computed_.empty()) return true;
+  const double cost = settings_.value_cost + kFunctionCost;
+  if (static_cast<double>(times_computed_[variable]) * cost >= kFreshValue) return true;
+  ++times_computed_[variable];
+  return static_cast<double>(row_tier_->bytes()) < kCheapRowsBytes;
 }
 
 template void DualSolver<float>::initialise_gradient(const std::vector<double>*);
@@ -171,6 +186,7 @@ template void DualSolver<float>::recompute_linear_gradient();
 template void DualSolver<float>::add_kept_rows(const std::vector<KeptRow<float>>&,
                                                const std::vector<double>&, Index, Index);
 template void DualSolver<float>::extend_kept_rows(const Extension&, Index);
+template bool DualSolver<float>::has_earned_row(Index);
 template void DualSolver<float>::update_gradient(const std::vector<Index>&,
                                                  const std::vector<double>&);
 template void DualSolver<double>::initialise_gradient(const std::vector<double>*);
@@ -179,6 +195,7 @@ template void DualSolver<double>::recompute_linear_gradient();
 template void DualSolver<double>::add_kept_rows(const std::vector<KeptRow<double>>&,
                                                 const std::vector<double>&, Index, Index);
 template void DualSolver<double>::extend_kept_rows(const Extension&, Index);
+template bool DualSolver<double>::has_earned_row(Index);
 template void DualSolver<double>::update_gradient(const std::vector<Index>&,
                                                   const std::vector<double>&);
 

@@ -72,7 +72,11 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends, const GroupViolations&
   order.insert(order.end(), last.begin(), last.end());
   shrunk_.push_back({remaining, n_active_, beta()});
   apply_order(order);
-  row_tier_->part_columns(stays, n_active_, is_free_, gram_.simd());
+  // Cheap values are worth less than the memory for more rows, where that has run out.
+  if (!times_computed_.empty() && !row_tier_->has_room(1, n_active_))
+    row_tier_->recut(remaining);
+  else
+    row_tier_->part_columns(stays, n_active_, is_free_, gram_.simd());
   n_active_ = remaining;
   ++info_.shrinks;
   return true;
@@ -150,7 +154,9 @@ void DualSolver<T>::unshrink() {
       }
       points.push_back(point_[k]);
       delta.push_back(gained);
-      rows.push_back(valid == part->first ? row : KeptRow<T>());
+      const bool goes_on =
+          row && valid == part->first && row_tier_->room(variable_[k]) >= part->last;
+      rows.push_back(goes_on ? row : KeptRow<T>());
       if (rows.back()) row_tier_->set_valid(variable_[k], part->last);
     }
     add_kept_rows(kept, kept_delta, part->first, part->last);

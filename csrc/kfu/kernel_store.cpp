@@ -35,7 +35,7 @@ void KernelStore::drop_float32() {
 }
 
 void KernelStore::share_rows(double bytes) {
-  rows_.tier = std::make_shared<RowTier<float>>(data_.n, data_.n, bytes, threads_,
+  rows_.tier = std::make_shared<RowTier<float>>(data_.n, bytes, threads_,
                                                 form_of_rows(gram<float>(), value_cost()));
   rows_.columns = gram<float>().make_columns(data_.n);
   std::vector<Index> all(static_cast<std::size_t>(data_.n));

@@ -58,7 +58,7 @@ RankRounds<T>::RankRounds(const Gram<T>& gram, const RankProblem& problem, RankS
   }
   const double square = static_cast<double>(capacity_ * capacity_) * sizeof(T);
   const bool keeps = needs_rows && settings.value_cost >= kCheapValue;
-  rows_.reset(new RowTier<T>(n, n, keeps ? settings.cache_bytes - square : 0.0, settings.threads));
+  rows_.reset(new RowTier<T>(n, keeps ? settings.cache_bytes - square : 0.0, settings.threads));
   block_.reset(new SquareTier<T>(gram, capacity_, *rows_,
                                  keeps && settings.value_cost >= kGatherValue, settings.threads));
   if (map_) {
@@ -309,7 +309,9 @@ void RankRounds<T>::update_g(const std::vector<Index>& moved, const std::vector<
 // box.
 template <class T>
 void RankRounds<T>::mark_busy_points() {
-  if (rows_->capacity() >= problem_.n_points() || rows_->capacity() == 0) return;
+  const Index n = problem_.n_points();
+  const bool keeps_none = rows_->count() == 0 && !rows_->has_room(1, n);
+  if (keeps_none || rows_->has_room(n - rows_->count(), n)) return;
   std::fill(is_busy_.begin(), is_busy_.end(), 0);
   for (const std::int32_t i : chunk_) is_busy_[i] = 1;
   for (Index p = 0; p < problem_.n_pairs(); ++p)
@@ -333,7 +335,7 @@ void RankRounds<T>::add_rows_of_K(const std::vector<Index>& moved,
   // Before a new row takes the place of one.
   add_rows_in_shares(gram_.simd(), state_.g.data(), kept, kept_delta, 0, problem_.n_points(),
                      settings_.threads);
-  if (rows_->count() + static_cast<Index>(moved.size()) > rows_->capacity())
+  if (!rows_->has_room(static_cast<Index>(moved.size()), problem_.n_points()))
     rows_->offer_settled(is_busy_);
   for (std::size_t k = 0; k < moved.size(); ++k) {
     if (rows_->find(moved[k])) continue;

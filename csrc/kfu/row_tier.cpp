@@ -15,16 +15,13 @@ constexpr Index kLineBytes = 64;
 }  // namespace
 
 template <class T>
-RowTier<T>::RowTier(Index n_variables, Index length, double bytes, int threads, RowForm form)
-    : form_(form), slot_of_(static_cast<std::size_t>(n_variables), -1), threads_(threads) {
+RowTier<T>::RowTier(Index n_variables, double bytes, int threads, RowForm form)
+    : form_(form),
+      budget_(static_cast<Index>(std::max(bytes, 0.0))),
+      slot_of_(static_cast<std::size_t>(n_variables), -1),
+      threads_(threads) {
   if (is_fixed() && sizeof(T) != sizeof(float))
     throw std::invalid_argument("rows in fixed point are rows of float");
-  row_bytes_ = bytes_of(std::max<Index>(length, 1));
-  const double row_bytes = static_cast<double>(row_bytes_);
-  capacity_ = static_cast<Index>(
-      std::min(static_cast<double>(n_variables), std::max(bytes, 0.0) / row_bytes));
-  rows_per_slab_ = std::max<Index>(
-      1, std::min(capacity_, static_cast<Index>(static_cast<double>(kSlabBytes) / row_bytes)));
 }
 
 // Giving a gigabyte back takes the system a tenth of a second: a slab for each thread at a time.
@@ -32,7 +29,7 @@ template <class T>
 RowTier<T>::~RowTier() {
   const Index n_slabs = static_cast<Index>(slabs_.size());
 #pragma omp parallel for schedule(dynamic) num_threads(threads_) if (n_slabs > 1)
-  for (Index s = 0; s < n_slabs; ++s) slabs_[s] = Buffer<char>();
+  for (Index s = 0; s < n_slabs; ++s) slabs_[s].memory = Buffer<char>();
 }
 
 // Whole cache lines.
@@ -41,6 +38,11 @@ Index RowTier<T>::bytes_of(Index columns) const {
   if (is_fixed()) return fixed_blocks(columns) * static_cast<Index>(sizeof(FixedBlock));
   const Index bytes = columns * static_cast<Index>(sizeof(T));
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
+template <class T>
+Index RowTier<T>::row_bytes_of(Index columns) const {
+  return std::max(bytes_of(columns), kLineBytes);
 }
 
 template <class T>
@@ -54,15 +56,63 @@ KeptRow<T> RowTier<T>::row_in(char* memory) const {
 }
 
 template <class T>
+bool RowTier<T>::has_room(Index n_rows, Index columns) const {
+  for (std::size_t s = open_; s < slabs_.size(); ++s)
+    if (slabs_[s].room >= columns) n_rows -= slabs_[s].n_rows - slabs_[s].in_use;
+  return n_rows <= 0 || n_rows * row_bytes_of(columns) <= budget_ - used_;
+}
+
+template <class T>
+bool RowTier<T>::give_up(Index bytes) {
+  if (bytes > budget_ - used_) return false;
+  budget_ -= bytes;
+  return true;
+}
+
+template <class T>
+void RowTier<T>::recut(Index columns) {
+  for (const Entry& entry : entries_) slot_of_[entry.variable] = -1;
+  entries_.clear();
+  offered_.clear();
+  open_ = 0;
+  in_rows_ = 0;
+  for (Slab& slab : slabs_) {
+    slab.room = columns;
+    slab.n_rows = slab.memory.size() / row_bytes_of(columns);
+    slab.in_use = 0;
+  }
+}
+
+// False if the budget has no room for a row.
+template <class T>
+bool RowTier<T>::add_slab(Index columns) {
+  const Index row_bytes = row_bytes_of(columns);
+  const Index affordable = (budget_ - used_) / row_bytes;
+  const Index missing = static_cast<Index>(slot_of_.size()) - count();  // no variable has two rows
+  const Index n_rows = std::min({affordable, missing, std::max<Index>(kSlabBytes / row_bytes, 1)});
+  if (n_rows <= 0) return false;
+  slabs_.push_back({Buffer<char>(n_rows * row_bytes), columns, n_rows});
+  used_ += n_rows * row_bytes;
+  return true;
+}
+
+// Memory for a row, or none.
+template <class T>
 char* RowTier<T>::new_row(Index valid) {
-  const Index row = count();
-  const Index in_slab = row % rows_per_slab_;
-  if (in_slab == 0) slabs_.emplace_back(std::min(rows_per_slab_, capacity_ - row) * row_bytes_);
-  char* memory = slabs_.back().data() + in_slab * row_bytes_;
-  const Index bytes = std::min(bytes_of(valid), row_bytes_);
+  const auto has_none = [&](const Slab& slab) {
+    return slab.in_use == slab.n_rows || slab.room < valid;
+  };
+  while (open_ < slabs_.size() && has_none(slabs_[open_])) ++open_;
+  if (open_ == slabs_.size() && !add_slab(valid)) return nullptr;
+  Slab& slab = slabs_[open_];
+  const Index row_bytes = row_bytes_of(slab.room);
+  char* memory = slab.memory.data() + slab.in_use * row_bytes;
+  const Index bytes = bytes_of(valid);
   const bool goes_on =  // the row before was as fresh, and as long as rows can be
-      !fresh_.empty() && in_slab > 0 &&
+      !fresh_.empty() && slab.in_use > 0 &&
       memory - static_cast<char*>(fresh_.back().begin) == fresh_.back().bytes;
+  ++slab.in_use;
+  in_rows_ += row_bytes;
   if (goes_on)
     fresh_.back().bytes += bytes;
   else
@@ -106,29 +156,29 @@ KeptRow<T> RowTier<T>::replace(Index slot, Index variable, Index valid) {
 
 template <class T>
 KeptRow<T> RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_free,
-                              Displace policy) {
-  if (capacity_ == 0) return {};
+                              Displace policy, bool may_grow) {
   while (!offered_.empty()) {
     const Index slot = offered_.back();
     offered_.pop_back();
-    if (!is_free[entries_[slot].variable]) return replace(slot, variable, valid);
+    if (!is_free[entries_[slot].variable] && entries_[slot].room >= valid)
+      return replace(slot, variable, valid);
   }
-  if (count() < capacity_) {
-    char* memory = new_row(valid);
+  if (char* memory = may_grow ? new_row(valid) : nullptr) {
     slot_of_[variable] = count();
-    entries_.push_back({variable, valid, ++clock_, memory});
+    entries_.push_back({variable, valid, slabs_[open_].room, ++clock_, memory});
     return row_in(memory);
   }
   if (policy == Displace::settled_only) return {};
-  Index victim = 0;
-  bool victim_settled = !is_free[entries_[0].variable];
-  for (Index s = 1; s < count(); ++s) {
+  Index victim = -1;
+  bool victim_settled = false;
+  for (Index s = 0; s < count(); ++s) {
+    if (entries_[s].room < valid) continue;
     const bool settled = !is_free[entries_[s].variable];
-    const bool better = (settled && !victim_settled) ||
+    const bool better = victim < 0 || (settled && !victim_settled) ||
                         (settled == victim_settled && entries_[s].stamp < entries_[victim].stamp);
     if (better) victim = s, victim_settled = settled;
   }
-  return replace(victim, variable, valid);
+  return victim < 0 ? KeptRow<T>() : replace(victim, variable, valid);
 }
 
 template <class T>

@@ -4,6 +4,9 @@
 // needed, least recently used first out. A row that belongs to an unbounded variable is worth more
 // than any other (its variable will move again), so bounded ones go first; whether an unbounded one
 // may be displaced at all is the caller's policy.
+//
+// The rows of a slab have room for the columns that were wanted when it was allocated: once most
+// variables have been dropped, the rest of the budget holds several times as many rows.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +31,12 @@ enum class Displace {
 /// How values are kept.
 enum class RowForm { floating, fixed };
 
-/// Getting fresh memory and giving it back costs about a nanosecond a value: values of fewer
-/// multiply-adds than this are computed again rather than kept.
+/// Getting fresh memory and giving it back costs about a nanosecond a value: rows of values of
+/// fewer multiply-adds than this are first computed again rather than kept.
 constexpr double kCheapValue = 40.0;
+/// Of these, a few rows are kept at once: their buffers go round and mostly stay in the third-level
+/// cache.
+constexpr double kCheapRowsBytes = 16e6;
 
 /// Fixed point for float32 values in [0, 1], unless these are so cheap that it takes longer to
 /// round them than it saves.
@@ -44,30 +50,39 @@ RowForm form_of_rows(const Gram<T>& gram, double value_cost) {
 template <class T>
 class RowTier {
  public:
-  /// Rows have room for `length` values; as many are kept as `bytes` hold. `threads` share the work
-  /// of getting fresh memory. Fixed point is for T = float.
-  RowTier(Index n_variables, Index length, double bytes, int threads,
-          RowForm form = RowForm::floating);
+  /// As many rows are kept as `bytes` hold. `threads` share the work of getting fresh memory. Fixed
+  /// point is for T = float.
+  RowTier(Index n_variables, double bytes, int threads, RowForm form = RowForm::floating);
   RowTier(const RowTier&) = delete;
   RowTier& operator=(const RowTier&) = delete;
   ~RowTier();
 
-  Index capacity() const { return capacity_; }
   Index count() const { return static_cast<Index>(entries_.size()); }
+  Index bytes() const { return in_rows_; }  ///< of rows, as long as they may become
+  /// Whether so many more rows of so many columns find room without displacing any.
+  bool has_room(Index n_rows, Index columns) const;
+  /// Lessens the budget; false, and nothing done, if so much of it is in use.
+  bool give_up(Index bytes);
+  /// Forgets all rows, and uses their memory for as many shorter ones as it holds.
+  void recut(Index columns);
   bool is_fixed() const { return form_ == RowForm::fixed; }
 
   /// The row of `variable`, or none. Valid for columns [0, valid(variable)). Marks it as used.
   KeptRow<T> find(Index variable);
   Index valid(Index variable) const { return entries_[slot_of_[variable]].valid; }
   void set_valid(Index variable, Index columns) { entries_[slot_of_[variable]].valid = columns; }
+  /// How many columns the row of `variable` has room for. Requires find(variable).
+  Index room(Index variable) const { return entries_[slot_of_[variable]].room; }
   /// Tells the rows that may give way from here on: those of bounded variables, the least recently
   /// used first. insert() takes their memory before it asks for more, which costs as much to touch
   /// as it does to compute cheap values.
   void offer_settled(const std::vector<char>& is_free);
   /// Room for the row of `variable`, displacing another if need be, or none; with settled_only,
   /// those that offer_settled() has told. is_free[v] tells which variables are unbounded. Rows may
-  /// be in fresh memory: populate() before they are written spares the traps of its pages.
-  KeptRow<T> insert(Index variable, Index valid, const std::vector<char>& is_free, Displace policy);
+  /// be in fresh memory, if `may_grow`: populate() before they are written spares the traps of its
+  /// pages.
+  KeptRow<T> insert(Index variable, Index valid, const std::vector<char>& is_free, Displace policy,
+                    bool may_grow = true);
   /// Makes the valid columns of the rows inserted since the last call resident.
   void populate();
   /// The first n_columns: those that stay move to the front, in their order, and the others behind
@@ -81,20 +96,29 @@ class RowTier {
   struct Entry {
     Index variable;
     Index valid;
+    Index room;
     Index stamp;
     char* memory;
   };
+  struct Slab {
+    Buffer<char> memory;
+    Index room;    // columns of a row
+    Index n_rows;  // that it has memory for
+    Index in_use = 0;
+  };
 
   Index bytes_of(Index columns) const;
+  Index row_bytes_of(Index columns) const;  // that a slab has for a row
   KeptRow<T> row_in(char* memory) const;
+  bool add_slab(Index columns);
   char* new_row(Index valid);
   KeptRow<T> replace(Index slot, Index variable, Index valid);
+
   RowForm form_;
-  Index row_bytes_;
-  Index capacity_;
+  Index budget_, used_ = 0, in_rows_ = 0;  // bytes; of slabs, and of rows in them
   Index clock_ = 0;
-  std::vector<Buffer<char>> slabs_;
-  Index rows_per_slab_;
+  std::vector<Slab> slabs_;
+  std::size_t open_ = 0;  // the slab that has rows to give; those behind it are whole
   std::vector<Entry> entries_;
   std::vector<Index> offered_;  // entries, the first to go last
   std::vector<Index> slot_of_;  // by variable; −1: not kept
