@@ -115,6 +115,7 @@ class Case:
 
     is_sparse: the data are CSR, and peers also run on a dense copy.
     is_quick: part of the quick subset; is_extra: runs only when it is quick or asked for by name.
+    is_hard: many unbounded vectors and a large C, where peers take up to minutes; an extra.
     """
 
     title: str
@@ -124,10 +125,21 @@ class Case:
     is_sparse: bool = False
     is_quick: bool = False
     is_extra: bool = False
+    is_hard: bool = False
 
 
 def a9a() -> Data:
     return real("a9a.tr.gz")
+
+
+def cadata() -> Data:
+    """Houses dearer than the median, against the others."""
+    X, y = real("cadata.svm.gz")
+    return standardised(X), np.where(y > np.median(y), 1.0, -1.0)
+
+
+def hard_case(title: str, load: Callable[[], Data], cost: float, gamma: float) -> Case:
+    return Case(title, load, cost, gamma, is_sparse=load is a9a, is_extra=True, is_hard=True)
 
 
 CASES: dict[str, Case] = {
@@ -151,6 +163,12 @@ CASES: dict[str, Case] = {
         is_extra=True,
     ),
     "a9a-wide": Case("a9a 32561×123, C=1, γ=0.05", a9a, 1.0, 0.05, is_sparse=True, is_extra=True),
+    "a9a-hard": hard_case("a9a 32561×123, C=100, γ=0.05", a9a, 100.0, 0.05),
+    "cod-rna-hard": hard_case("cod-rna 59535×8, C=100, γ=1", cod_rna, 100.0, 1.0),
+    "cadata": hard_case("cadata 20640×8, C=1000, γ=0.5", cadata, 1000.0, 0.5),
+    "mixtures": hard_case(
+        "mixtures 50000×10, C=100, γ=0.1", lambda: gaussian_mixtures(50000, 10), 100.0, 0.1
+    ),
 }
 
 GOALS: dict[str, Goals] = {
@@ -167,6 +185,7 @@ MARGIN_MIB = 200.0  # at most: peak memory of kfu - memory before training - cac
 
 FULL_CASES = [name for name, case in CASES.items() if not case.is_extra]
 QUICK_CASES = [name for name, case in CASES.items() if case.is_quick]
+HARD_CASES = [name for name, case in CASES.items() if case.is_hard]
 
 
 @dataclass(frozen=True)

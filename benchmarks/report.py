@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import tables
-from benchmarks.cases import FULL_CASES, PREDICTIONS
+from benchmarks.cases import FULL_CASES, HARD_CASES, PREDICTIONS
 from benchmarks.plots import GROUPS, PICTURES, draw_all
 from benchmarks.records import RESULTS, latest, read_lines
 from benchmarks.sweeps import SWEEPS
@@ -45,6 +45,11 @@ def replace_marked(text: str, parts: Mapping[str, str]) -> str:
 def training(results: Path) -> str:
     records = latest(read_lines(results / "train.jsonl"), "case", FULL_CASES)
     return with_machine(tables.training_table(records), records)
+
+
+def hard(results: Path) -> str:
+    records = latest(read_lines(results / "train.jsonl"), "case", HARD_CASES)
+    return with_machine(tables.hard_table(records), records)
 
 
 def phases(results: Path) -> str:
@@ -85,6 +90,7 @@ def sweeps(group: str) -> Callable[[Path], str]:
 SECTIONS: dict[str, Callable[[Path], str]] = {
     "training": training,
     "phases": phases,
+    "hard": hard,
     "prediction": prediction,
     **{group: sweeps(group) for group in GROUPS},
 }

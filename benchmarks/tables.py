@@ -150,6 +150,38 @@ def training_row(name: str, families: dict[str, Record]) -> list[str]:
     ]
 
 
+HARD_HEAD = (
+    *("case", "kfu s", "oneDAL s", "oneDAL÷kfu", "kfu÷bound", "SVs (free)", "rounds", "chunk"),
+    *("evals/(nSV·n)", "gap64 kfu / oneDAL"),
+)
+
+
+def hard_table(records: Sequence[Record]) -> str:
+    """The hard cases beside oneDAL: what the solver did, too."""
+    rows = []
+    for name in CASES:
+        families = by_family([record for record in records if record["case"] == name])
+        mine, onedal = families.get("kfu"), families.get("oneDAL")
+        if not mine:
+            continue
+        gaps = [f"{record['gap64']:.1e}" if record else NOTHING for record in (mine, onedal)]
+        rows.append(
+            [
+                f"{name}: {CASES[name].title}",
+                seconds_text(mine["seconds"]),
+                seconds_text(onedal["seconds"]) if onedal else NOTHING,
+                at_least(ratio(onedal, mine), None),
+                at_most(mine["seconds"] / mine["bound_seconds"], None),
+                f"{mine['n_sv']} ({mine['n_free']})",
+                str(mine["rounds"]),
+                str(mine["chunk"]),
+                f"{mine['evaluations_per_bound']:.2f}",
+                " / ".join(gaps),
+            ]
+        )
+    return markdown(HARD_HEAD, rows)
+
+
 def phases_table(records: Sequence[Record]) -> str:
     """Where kfu's seconds go: a row for each case, a column for each phase."""
     best = {}

@@ -1,10 +1,11 @@
-"""Training time beside the peers: ``python -m benchmarks.train [--quick] [--case a9a]``.
+"""Training time beside the peers: ``python -m benchmarks.train [--quick | --hard] [--case a9a]``.
 
 Competitors take turns within one run (one process each), so that a machine that slows down slows
 all of them. Figures are medians of three; LIBSVM, which is slow, runs once. Claims are the ratios.
 The bound is the time to evaluate K(support vectors, all rows) once. Every training is a JSON line
 in benchmarks/results/train.jsonl; the table at the end is made from them, and ``--summary`` prints
-that of the last complete run again (``--latest``: of the last run of each case).
+that of the last complete run again (``--latest``: of the last run of each case). The hard cases
+are run beside oneDAL alone, once where it takes minutes.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from benchmarks.cases import CASES, FULL_CASES, QUICK_CASES
+from benchmarks.cases import CASES, FULL_CASES, HARD_CASES, QUICK_CASES
 from benchmarks.competitors import COMPETITORS, SLOW, default_competitors
 from benchmarks.processes import run_module
 from benchmarks.records import RESULTS, Run, last_run, latest, read_lines
 from benchmarks.tables import by_competitor, machine_line, training_table
+
+
+MINUTES = 60.0  # seconds from which one training of a competitor has to do
 
 
 def print_case(case: str, records: list[dict[str, Any]]) -> None:
@@ -43,9 +47,10 @@ def print_case(case: str, records: list[dict[str, Any]]) -> None:
 def run_case(run: Run, name: str, competitors: list[str], repeat: int) -> list[dict[str, Any]]:
     """The records of all competitors of one case, taking turns."""
     records = []
+    slow = set(SLOW)  # run in the first turn only
     for turn in range(repeat):
         for competitor in competitors:
-            if turn > 0 and competitor in SLOW:
+            if turn > 0 and competitor in slow:
                 continue
             record = {
                 "case": name,
@@ -53,19 +58,25 @@ def run_case(run: Run, name: str, competitors: list[str], repeat: int) -> list[d
                 "turn": turn,
                 **run_module("benchmarks.worker", name, competitor),
             }
+            if record.get("seconds", 0.0) > MINUTES:
+                slow.add(competitor)
             records.append(record)
             run.add(record)
     return records
 
 
 def run_all(options: argparse.Namespace) -> None:
-    names = options.case or (QUICK_CASES if options.quick else FULL_CASES)
+    chosen = QUICK_CASES if options.quick else HARD_CASES if options.hard else FULL_CASES
+    names = options.case or chosen
     repeat = 1 if options.quick else options.repeat
     is_full = repeat >= 3 and options.competitor is None
     run = Run("train", "full" if is_full else "quick")
     records = []
     for name in names:
-        competitors = options.competitor or default_competitors(CASES[name])
+        usual = default_competitors(CASES[name])
+        if CASES[name].is_hard:
+            usual = [competitor for competitor in usual if competitor not in SLOW]
+        competitors = options.competitor or usual
         competitors = competitors + [c for c in options.add or [] if c not in competitors]
         of_case = run_case(run, name, competitors, repeat)
         print_case(name, of_case)
@@ -81,6 +92,7 @@ def print_summary(records: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the quick cases, once")
+    parser.add_argument("--hard", action="store_true", help="the hard cases, beside oneDAL")
     parser.add_argument("--case", action="append", choices=list(CASES))
     parser.add_argument("--competitor", action="append", choices=list(COMPETITORS))
     parser.add_argument("--add", action="append", choices=list(COMPETITORS), help="one more")

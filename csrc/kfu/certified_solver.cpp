@@ -127,7 +127,7 @@ bool CertifiedSolver::wants_float64() {
 
 // A long run on float32 rows may be after a gap that their error hides: compare the maintained
 // gradient with the exact one from time to time. If so, go on from the exact gradient, as refine()
-// does, and with float64 rows if the error is back the next time.
+// does, and with float64 rows if the next time it is not down to half of that.
 Status CertifiedSolver::look_on_the_way() {
   if (gram64_rows_ || precision_ != Precision::automatic || store_->is_linear())
     return Status::running;
@@ -147,6 +147,7 @@ Status CertifiedSolver::look_on_the_way() {
     return Status::running;
   }
   last_error_ = error;
+  ++refinements_;
   loop_->reset_gradient(F_);
   remember_reset(loop_->beta());
   return Status::running;

@@ -5,6 +5,7 @@
 // gap misses the tolerance, the exact gradient replaces the maintained one and the rounds go on
 // (the error of float32 rows then acts on increments of β only). When that no longer halves the
 // gap, and the precision is automatic, the solver is rebuilt on float64 rows, starting where it is.
+// Long runs are looked at, and refined, on the way.
 //
 // Polishing (a setting): small problems use float64 rows from the start and, once the tolerance is
 // met, go on to rounding accuracy for a bounded number of steps. It costs microseconds, and makes

@@ -145,6 +145,7 @@ void DualSolver<T>::build_tiers(Index capacity) {
   square_tier_.reset(new SquareTier<T>(gram_, capacity, *row_tier_,
                                        settings_.value_cost >= kGatherValue, settings_.threads));
   info_.chunk = capacity;
+  moves_ = 0;
   if (members.empty()) return;
   std::vector<Index> slots, variables, points;
   std::vector<double> diagonal;
@@ -229,9 +230,7 @@ Status DualSolver<T>::round() {
   if (allowed <= 0) return Status::max_iterations;
   idle_rounds_ = info_.gap < 0.5 * halved_gap_ ? 0 : idle_rounds_ + (info_.gap >= last_gap_);
   if (idle_rounds_ == 0) halved_gap_ = info_.gap;
-  const bool is_progress = info_.gap < 0.5 * widest_gap_;
-  if (is_progress) moves_ = 0;
-  widest_gap_ = is_progress ? info_.gap : std::max(widest_gap_, info_.gap);
+  note_progress();
   last_gap_ = info_.gap;
   if (selector_.adapts()) {
     const GroupViolations violations = measure(ends);
@@ -288,14 +287,23 @@ void DualSolver<T>::grow_chunk_if_crowded() {
     return;
   }
   const Index slow = next_size(rows_are_shared_ ? kLargestChunk : kLargestSlowChunk);
-  if (!is_larger(slow) || !progress_is_slow()) return;
-  if (slow > set_aside_ && !rows_are_shared_) {
+  if (!is_larger(slow) || n_unbounded_ <= capacity || !progress_is_slow()) return;
+  if (slow > set_aside_ && !rows_are_shared_ && !map_) {
     const Index more = slow * slow - set_aside_ * set_aside_;
     if (!row_tier_->give_up(more * static_cast<Index>(sizeof(T)))) return;
     set_aside_ = slow;
   }
-  moves_ = 0;
   build_tiers(slow);
+}
+
+// Counts moves anew where the gap has been halved, or while unbounded variables become more.
+template <class T>
+void DualSolver<T>::note_progress() {
+  const bool is_halved = info_.gap < 0.5 * widest_gap_;
+  widest_gap_ = is_halved ? info_.gap : std::max(widest_gap_, info_.gap);
+  if (!is_halved && n_unbounded_ <= unbounded_then_ + unbounded_then_ / 10) return;
+  moves_ = 0;
+  unbounded_then_ = n_unbounded_;
 }
 
 template <class T>

@@ -5,7 +5,7 @@
 // values of K at precision T (rounded to fixed point where rows are kept so). The gradient is
 // updated lazily: only rows of variables that moved in the subproblem are formed, each fused with
 // its update (Gram::accumulate), and only rows of unbounded variables are kept in the rectangular
-// tier; where values are cheap, only those that had to be computed more than once.
+// tier; where values are cheap, few at first, and others once computing them has cost as much.
 //
 // Places. Variables are held in an order of their own ("places") so that the active ones form a
 // prefix. Shrinking moves variables that have been settled for several rounds behind the prefix and
@@ -109,6 +109,7 @@ class DualSolver final : public OuterLoop {
   void build_tiers(Index capacity);
   void count_evaluations();
   void grow_chunk_if_crowded();
+  void note_progress();
   bool progress_is_slow() const;
   bool has_earned_row(Index variable);
   GroupEnds scan() const;
@@ -158,7 +159,7 @@ class DualSolver final : public OuterLoop {
   // By variable.
   std::vector<char> is_free_;
   Index n_unbounded_ = 0;             // how many of them; all are active
-  std::vector<char> times_computed_;  // rows that were not kept; empty: values are not cheap
+  std::vector<char> times_computed_;  // the row, up to what earns it memory; none: values are dear
   // By slot of the chunk.
   std::vector<Index> chunk_, entered_;
 
@@ -177,7 +178,8 @@ class DualSolver final : public OuterLoop {
   double halved_gap_;         // when it was last half of what it had been
   Index idle_rounds_ = 0;     // since then: rounds whose predecessor did not reduce the gap
   double widest_gap_ = 0;     // since it fell to half of that before
-  Index moves_ = 0;           // of variables, since then or since the chunk has grown
+  Index moves_ = 0;           // of variables, since then, or since they became more or the chunk
+  Index unbounded_then_ = 0;  // variables, when moves_ was last 0
   double largest_value_ = 1;  // of the diagonal, at least 1
   std::vector<Shrunk> shrunk_;
   Extrapolation<double> extrapolation_;  // over the active places

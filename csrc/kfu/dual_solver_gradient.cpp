@@ -101,6 +101,7 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
   std::map<Index, Extension> short_rows;  // by the number of columns they have
   std::vector<double> kept_delta, new_delta;
   std::vector<Index> new_places;
+  Index n_homeless = 0;  // rows that are short, and stay so: the rest is computed each time
   for (std::size_t c = 0; c < places.size(); ++c) {
     const Index k = places[c];
     F_[k] += ridge_[k] * delta[c];
@@ -115,15 +116,19 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
       part.delta.push_back(delta[c]);
       part.rows.push_back(row);
       part.keep.push_back(has_room ? row : KeptRow<T>());
-      if (has_room) row_tier_->set_valid(variable_[k], n_active_);
+      if (has_room)
+        row_tier_->set_valid(variable_[k], n_active_);
+      else
+        ++n_homeless;
     } else {
       kept.push_back(row);
       kept_delta.push_back(delta[c]);
     }
   }
+  Index n_missed = static_cast<Index>(new_places.size()) + n_homeless;
   const auto empty = short_rows.find(0);  // memory of a row, but no values
-  const Index n_missed = static_cast<Index>(
-      new_places.size() + (empty == short_rows.end() ? 0 : empty->second.points.size()));
+  if (empty != short_rows.end())
+    for (const KeptRow<T>& row : empty->second.keep) n_missed += static_cast<bool>(row);
   info_.cache_hits += static_cast<Index>(places.size()) - n_missed;
   info_.cache_misses += n_missed;
   column_work_ += static_cast<double>(n_missed) * (settings_.value_cost + kFunctionCost) +
@@ -137,11 +142,14 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
   const bool is_full = !row_tier_->has_room(static_cast<Index>(new_places.size()), n_active_);
   if (displace_ == Displace::settled_only && (!rows_are_shared_ || is_full))
     row_tier_->offer_settled(is_free_);
+  // Room for all columns, which come back in the end, unless unbounded variables are too many.
+  const Index still = std::max<Index>(n_unbounded_ - row_tier_->count(), 0);
+  const Index room = row_tier_->has_room(still, n_) ? n_ : n_active_;
   for (const Index k : new_places) {
     points.push_back(point_[k]);
     const bool worth = is_free(k) || displace_ == Displace::any || rows_are_shared_;
     keep.push_back(worth ? row_tier_->insert(variable_[k], n_active_, is_free_, displace_,
-                                             has_earned_row(variable_[k]))
+                                             has_earned_row(variable_[k]), room)
                          : KeptRow<T>());
   }
   row_tier_->populate();

@@ -73,7 +73,7 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends, const GroupViolations&
   shrunk_.push_back({remaining, n_active_, beta()});
   apply_order(order);
   // Cheap values are worth less than the memory for more rows, where that has run out.
-  if (!times_computed_.empty() && !row_tier_->has_room(1, n_active_))
+  if (!times_computed_.empty() && !row_tier_->has_room(1, remaining))
     row_tier_->recut(remaining);
   else
     row_tier_->part_columns(stays, n_active_, is_free_, gram_.simd());

@@ -17,7 +17,7 @@ constexpr Index kLineBytes = 64;
 template <class T>
 RowTier<T>::RowTier(Index n_variables, double bytes, int threads, RowForm form)
     : form_(form),
-      budget_(static_cast<Index>(std::max(bytes, 0.0))),
+      budget_(static_cast<Index>(std::min(std::max(bytes, 0.0), 0x1p62))),
       slot_of_(static_cast<std::size_t>(n_variables), -1),
       threads_(threads) {
   if (is_fixed() && sizeof(T) != sizeof(float))
@@ -98,12 +98,15 @@ bool RowTier<T>::add_slab(Index columns) {
 
 // Memory for a row, or none.
 template <class T>
-char* RowTier<T>::new_row(Index valid) {
+char* RowTier<T>::new_row(Index valid, Index room) {
   const auto has_none = [&](const Slab& slab) {
     return slab.in_use == slab.n_rows || slab.room < valid;
   };
-  while (open_ < slabs_.size() && has_none(slabs_[open_])) ++open_;
-  if (open_ == slabs_.size() && !add_slab(valid)) return nullptr;
+  std::size_t found = open_;
+  while (found < slabs_.size() && has_none(slabs_[found])) ++found;
+  if (found == slabs_.size() && !add_slab(std::max(room, valid)) && !add_slab(valid))
+    return nullptr;
+  open_ = found;
   Slab& slab = slabs_[open_];
   const Index row_bytes = row_bytes_of(slab.room);
   char* memory = slab.memory.data() + slab.in_use * row_bytes;
@@ -156,14 +159,14 @@ KeptRow<T> RowTier<T>::replace(Index slot, Index variable, Index valid) {
 
 template <class T>
 KeptRow<T> RowTier<T>::insert(Index variable, Index valid, const std::vector<char>& is_free,
-                              Displace policy, bool may_grow) {
+                              Displace policy, bool may_grow, Index room) {
   while (!offered_.empty()) {
     const Index slot = offered_.back();
     offered_.pop_back();
     if (!is_free[entries_[slot].variable] && entries_[slot].room >= valid)
       return replace(slot, variable, valid);
   }
-  if (char* memory = may_grow ? new_row(valid) : nullptr) {
+  if (char* memory = may_grow ? new_row(valid, room) : nullptr) {
     slot_of_[variable] = count();
     entries_.push_back({variable, valid, slabs_[open_].room, ++clock_, memory});
     return row_in(memory);

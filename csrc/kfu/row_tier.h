@@ -5,8 +5,8 @@
 // than any other (its variable will move again), so bounded ones go first; whether an unbounded one
 // may be displaced at all is the caller's policy.
 //
-// The rows of a slab have room for the columns that were wanted when it was allocated: once most
-// variables have been dropped, the rest of the budget holds several times as many rows.
+// The rows of a slab have room for the columns that were wanted when it was allocated: where memory
+// is short and most variables have been dropped, the rest of it holds several times as many rows.
 #pragma once
 
 #include <cstdint>
@@ -80,9 +80,10 @@ class RowTier {
   /// Room for the row of `variable`, displacing another if need be, or none; with settled_only,
   /// those that offer_settled() has told. is_free[v] tells which variables are unbounded. Rows may
   /// be in fresh memory, if `may_grow`: populate() before they are written spares the traps of its
-  /// pages.
+  /// pages. Memory that is got has room for `room` columns where the budget has, at least for
+  /// `valid`.
   KeptRow<T> insert(Index variable, Index valid, const std::vector<char>& is_free, Displace policy,
-                    bool may_grow = true);
+                    bool may_grow = true, Index room = 0);
   /// Makes the valid columns of the rows inserted since the last call resident.
   void populate();
   /// The first n_columns: those that stay move to the front, in their order, and the others behind
@@ -111,14 +112,14 @@ class RowTier {
   Index row_bytes_of(Index columns) const;  // that a slab has for a row
   KeptRow<T> row_in(char* memory) const;
   bool add_slab(Index columns);
-  char* new_row(Index valid);
+  char* new_row(Index valid, Index room);
   KeptRow<T> replace(Index slot, Index variable, Index valid);
 
   RowForm form_;
   Index budget_, used_ = 0, in_rows_ = 0;  // bytes; of slabs, and of rows in them
   Index clock_ = 0;
   std::vector<Slab> slabs_;
-  std::size_t open_ = 0;  // the slab that has rows to give; those behind it are whole
+  std::size_t open_ = 0;  // the slab that rows were last taken from; those behind it are whole
   std::vector<Entry> entries_;
   std::vector<Index> offered_;  // entries, the first to go last
   std::vector<Index> slot_of_;  // by variable; −1: not kept

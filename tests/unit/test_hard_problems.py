@@ -68,7 +68,7 @@ def test_rows_of_cheap_values_are_kept_in_the_end(by_default: Any) -> None:
     # Some rows are computed again and again before: without the memory for them, most would be.
     info = by_default.info
     assert info["cache_hits"] > info["n_usv"]
-    poor = trained(cache_mib=18).info  # next to nothing beside the square tier
+    poor = trained(cache_mib=18).info  # a tenth of the rows, beside the square tier
     assert poor["kernel_evaluations"] > 1.5 * info["kernel_evaluations"]
 
 
