@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("sklearn")
 
 from benchmarks import cases, instructions, plots, records, report, sweeps, tables
-from benchmarks.cases import CASES, FULL_CASES, GOALS, PREDICTIONS, QUICK_CASES, Case
+from benchmarks.cases import CASES, FULL_CASES, GOALS, HARD_CASES, PREDICTIONS, QUICK_CASES, Case
 from benchmarks.competitors import COMPETITORS, FORMS, default_competitors
 from benchmarks.worker import judge, measure
 
@@ -182,6 +182,21 @@ def test_training_table_takes_medians_and_the_faster_form() -> None:
         "250 (≤200 ✗)",
     ]
     assert tables.phases_table(found).splitlines()[2] == "| a | 1.75 | 0.250 |"
+
+
+def test_hard_table_compares_with_onedal() -> None:
+    told = {"case": "cadata", "rounds": 52, "chunk": 4096}
+    found = [{**sample("kfu", seconds), **told} for seconds in (2.0, 9.0, 1.0)]
+    alone = tables.hard_table(found).splitlines()[2]
+    found.append({**sample("onedal", 12.0, gap64=2e-3), **told})
+    cells = [cell.strip() for cell in tables.hard_table(found).splitlines()[2].strip("|").split("|")]
+    assert cells[0].startswith("cadata: ")
+    assert cells[1:] == [
+        *("2.00", "12.00", "6.00", "4.00", "40 (10)", "52", "4096", "1.50"),
+        "5.0e-04 / 2.0e-03",
+    ]
+    assert "5.0e-04 / –" in alone
+    assert {CASES[name].is_extra for name in HARD_CASES} == {True}
 
 
 def test_goals_are_marked_when_missed() -> None:

@@ -5,7 +5,7 @@
 // values of K at precision T (rounded to fixed point where rows are kept so). The gradient is
 // updated lazily: only rows of variables that moved in the subproblem are formed, each fused with
 // its update (Gram::accumulate), and only rows of unbounded variables are kept in the rectangular
-// tier; where values are cheap, few at first, and others once computing them has cost as much.
+// tier; where values are cheap, few at first, and others once that would have paid.
 //
 // Places. Variables are held in an order of their own ("places") so that the active ones form a
 // prefix. Shrinking moves variables that have been settled for several rounds behind the prefix and
@@ -22,6 +22,7 @@
 // iterative refinement: the error of K at precision T then only acts on what β changes from there.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -158,8 +159,9 @@ class DualSolver final : public OuterLoop {
   std::vector<int> settled_rounds_;
   // By variable.
   std::vector<char> is_free_;
-  Index n_unbounded_ = 0;             // how many of them; all are active
-  std::vector<char> times_computed_;  // the row, up to what earns it memory; none: values are dear
+  Index n_unbounded_ = 0;  // how many of them; all are active
+  std::vector<std::uint8_t>
+      times_computed_;  // the row, up to what earns it memory; none: values are dear
   // By slot of the chunk.
   std::vector<Index> chunk_, entered_;
 

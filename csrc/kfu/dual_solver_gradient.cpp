@@ -13,9 +13,10 @@ namespace {
 // In multiply-adds: the function behind a kernel value, and reading a value of a kept row.
 constexpr double kFunctionCost = 16.0;
 constexpr double kReadValue = 8.0;
-// Getting fresh memory for a value, and giving it back: a row of cheap values is kept when as much
-// has been spent on computing it again and again.
-constexpr double kFreshValue = 250.0;
+// For rows of cheap values: getting fresh memory for a value and giving it back, and reading one
+// that is kept as it is. A row is kept when that would have saved as much before.
+constexpr double kFreshValue = 400.0;
+constexpr double kReadFloating = 14.0;
 // Variables that may need a row of their own when β is extrapolated, as part of those a round
 // moves.
 constexpr double kMostStopped = 0.1;
@@ -182,8 +183,8 @@ void DualSolver<T>::extend_kept_rows(const Extension& part, Index valid) {
 template <class T>
 bool DualSolver<T>::has_earned_row(Index variable) {
   if (times_computed_.empty()) return true;
-  const double cost = settings_.value_cost + kFunctionCost;
-  if (static_cast<double>(times_computed_[variable]) * cost >= kFreshValue) return true;
+  const double saved = settings_.value_cost + kFunctionCost - kReadFloating;
+  if (static_cast<double>(times_computed_[variable]) * saved >= kFreshValue) return true;
   ++times_computed_[variable];
   return static_cast<double>(row_tier_->bytes()) < kCheapRowsBytes;
 }
