@@ -19,7 +19,6 @@ from benchmarks.processes import run_module
 from benchmarks.records import RESULTS, Run, last_run, latest, read_lines
 from benchmarks.tables import by_competitor, machine_line, training_table
 
-
 MINUTES = 60.0  # seconds from which one training of a competitor has to do
 
 

@@ -189,7 +189,9 @@ def test_hard_table_compares_with_onedal() -> None:
     found = [{**sample("kfu", seconds), **told} for seconds in (2.0, 9.0, 1.0)]
     alone = tables.hard_table(found).splitlines()[2]
     found.append({**sample("onedal", 12.0, gap64=2e-3), **told})
-    cells = [cell.strip() for cell in tables.hard_table(found).splitlines()[2].strip("|").split("|")]
+    cells = [
+        cell.strip() for cell in tables.hard_table(found).splitlines()[2].strip("|").split("|")
+    ]
     assert cells[0].startswith("cadata: ")
     assert cells[1:] == [
         *("2.00", "12.00", "6.00", "4.00", "40 (10)", "52", "4096", "1.50"),
