@@ -107,6 +107,7 @@ class DualSolver final : public OuterLoop {
   void initialise_gradient(const std::vector<double>* gradient);
   Index chunk_capacity() const;
   Index largest_chunk(Index limit) const;
+  Index chunk_to_provide_for(bool is_cheap) const;
   void build_tiers(Index capacity);
   void count_evaluations();
   void grow_chunk_if_crowded();
@@ -160,8 +161,8 @@ class DualSolver final : public OuterLoop {
   // By variable.
   std::vector<char> is_free_;
   Index n_unbounded_ = 0;  // how many of them; all are active
-  std::vector<std::uint8_t>
-      times_computed_;  // the row, up to what earns it memory; none: values are dear
+  // How often the row was computed, up to what earns it memory; empty: values are dear.
+  std::vector<std::uint8_t> times_computed_;
   // By slot of the chunk.
   std::vector<Index> chunk_, entered_;
 
@@ -179,9 +180,11 @@ class DualSolver final : public OuterLoop {
   Index last_unbounded_ = 0;  // variables, when the chunk was last asked whether it is crowded
   double halved_gap_;         // when it was last half of what it had been
   Index idle_rounds_ = 0;     // since then: rounds whose predecessor did not reduce the gap
-  double widest_gap_ = 0;     // since it fell to half of that before
-  Index moves_ = 0;           // of variables, since then, or since they became more or the chunk
-  Index unbounded_then_ = 0;  // variables, when moves_ was last 0
+  // For the growth of the chunk. Moves are counted from when the gap was halved, or the unbounded
+  // variables had become more, or the chunk had grown.
+  double widest_gap_ = 0;     // since it was last halved
+  Index moves_ = 0;           // of variables
+  Index unbounded_then_ = 0;  // variables, when the count began
   double largest_value_ = 1;  // of the diagonal, at least 1
   std::vector<Shrunk> shrunk_;
   Extrapolation<double> extrapolation_;  // over the active places
