@@ -64,6 +64,7 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       smo_(gram.simd(), settings.pair, problem.has_equality),
       quick_smo_(gram.simd(), settings.pair, problem.has_equality),
       loops_(smo_loops<T, double>(gram.simd())),
+      outer_loops_(outer_loops<T>(gram.simd())),
       last_gap_(kInf),
       halved_gap_(kInf),
       extrapolation_(kSweep),
@@ -158,9 +159,9 @@ template <class T>
 typename DualSolver<T>::GroupViolations DualSolver<T>::measure(const GroupEnds& ends) {
   GroupViolations found{};
   if (n_groups_ == 1) {
-    found.of[0] =
-        loops_.satisfactions(F_.data(), up_mask_.data(), low_mask_.data(),
-                             ends.threshold(0, has_equality_), n_active_, satisfaction_.data());
+    found.of[0] = outer_loops_.satisfactions(F_.data(), up_mask_.data(), low_mask_.data(),
+                                             ends.threshold(0, has_equality_), n_active_,
+                                             satisfaction_.data());
     return found;
   }
   double theta[kMostGroups];

@@ -31,6 +31,7 @@
 #include "kfu/gram.h"
 #include "kfu/info.h"
 #include "kfu/linear_map.h"
+#include "kfu/outer_loops.h"
 #include "kfu/row_tier.h"
 #include "kfu/settings.h"
 #include "kfu/smo.h"
@@ -176,6 +177,7 @@ class DualSolver final : public OuterLoop {
   Smo<T, double> smo_;
   Smo<T, T> quick_smo_;  // its own F in the precision of the rows
   const SmoLoops<T, double>& loops_;
+  const OuterLoops<T>& outer_loops_;
   double last_gap_;           // at the beginning of the last round
   Index last_unbounded_ = 0;  // variables, when the chunk was last asked whether it is crowded
   double halved_gap_;         // when it was last half of what it had been

@@ -93,8 +93,8 @@ Index DualSolver<T>::count_settled(const GroupEnds& ends, const GroupViolations&
     if (checks_ == 0) far[g] = std::min(far[g], kFarther * mean);
   }
   if (n_groups_ == 1)
-    return loops_.count_settled(satisfaction_.data(), far[0], settled_rounds_.data(),
-                                kSettledRounds, n_active_);
+    return outer_loops_.count_settled(satisfaction_.data(), far[0], settled_rounds_.data(),
+                                      kSettledRounds, n_active_);
   Index count = 0;
   for (Index k = 0; k < n_active_; ++k) {
     const bool is_settled = satisfaction_[k] > far[static_cast<int>(group_[k])];

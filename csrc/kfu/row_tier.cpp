@@ -187,7 +187,7 @@ KeptRow<T> RowTier<T>::insert(Index variable, Index valid, const std::vector<cha
 template <class T>
 void RowTier<T>::part_columns(const std::vector<std::uint16_t>& stays, Index n_columns,
                               const std::vector<char>& is_free, Simd simd) {
-  const SmoLoops<T, double>& loops = smo_loops<T, double>(simd);
+  const OuterLoops<T>& loops = outer_loops<T>(simd);
   const FixedLoops& fixed = fixed_loops(simd);
   // Before the region: running out of memory in it would end the process.
   const bool is_large = count() * n_columns > 200000;

@@ -16,8 +16,8 @@
 #include "kfu/buffer.h"
 #include "kfu/fixed_rows.h"
 #include "kfu/gram.h"
+#include "kfu/outer_loops.h"
 #include "kfu/prefault.h"
-#include "kfu/smo_loops.h"
 #include "kfu/types.h"
 
 namespace kfu {
@@ -87,7 +87,7 @@ class RowTier {
   /// Makes the valid columns of the rows inserted since the last call resident.
   void populate();
   /// The first n_columns: those that stay move to the front, in their order, and the others behind
-  /// them, in theirs (`stays` as for SmoLoops::part). Rows that have them all keep them, shorter
+  /// them, in theirs (`stays` as for OuterLoops::part). Rows that have them all keep them, shorter
   /// ones lose what leaves. Rows of variables that are not free lose all their values: they are not
   /// worth the copying.
   void part_columns(const std::vector<std::uint16_t>& stays, Index n_columns,

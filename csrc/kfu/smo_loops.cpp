@@ -32,6 +32,16 @@ const SmoLoops<double, double>& smo_loops<double, double>(Simd simd) {
   return tables(simd).full;
 }
 
+template <>
+const OuterLoops<float>& outer_loops<float>(Simd simd) {
+  return tables(simd).outer_single;
+}
+
+template <>
+const OuterLoops<double>& outer_loops<double>(Simd simd) {
+  return tables(simd).outer_full;
+}
+
 const FixedLoops& fixed_loops(Simd simd) { return tables(simd).fixed; }
 
 }  // namespace kfu

@@ -1,11 +1,10 @@
-// The vector loops of the subproblem solver and of the outer loop, one set per instruction set.
+// The vector loops of the subproblem solver, one set per instruction set.
 //
 // All arrays are padded to a multiple of kLoopPad entries. Padding entries, and variables that may
 // not move in a direction, are excluded by additive masks instead of branches:
 //   up_mask[k]  = 0 if β_k may increase, +inf otherwise (added to F before a minimum)
 //   low_mask[k] = 0 if β_k may decrease, −inf otherwise (added to F before a maximum)
-// Ties go to the smallest index, so choices do not depend on the vector width (the sum of
-// violations does, in its last bits).
+// Ties go to the smallest index, so choices do not depend on the vector width.
 //
 // T is the type of the rows of K, G that of F and the masks. float32 for both halves the memory
 // that a step reads and doubles the values in a register; see Smo for when that is accurate enough.
@@ -29,12 +28,6 @@ struct Extremes {
   Index low;
 };
 
-/// How many variables are on the wrong side of their threshold, and by how much altogether.
-struct Violations {
-  double sum;
-  Index count;
-};
-
 template <class T, class G>
 struct SmoLoops {
   /// Extremes of F over m (padded) entries.
@@ -48,16 +41,6 @@ struct SmoLoops {
                          const G* low_mask, T floor, Index m);
   /// F[k] += Σ_r delta[r]·rows[r][k] for k in [0, m), in the order of r; m need not be padded.
   void (*add_rows)(G* F, const T* const* rows, const double* delta, Index n_rows, Index m);
-  /// out[k] = min(F[k] + up_mask[k] − theta, theta − F[k] − low_mask[k]): negative where k
-  /// violates. This and the next two: m need not be padded.
-  Violations (*satisfactions)(const G* F, const G* up_mask, const G* low_mask, G theta, Index m,
-                              G* out);
-  /// rounds[k] gains 1 where satisfaction[k] > far and becomes 0 elsewhere. Returns how many are at
-  /// least `least`.
-  Index (*count_settled)(const G* satisfaction, G far, int* rounds, int least, Index m);
-  /// Stable partition of a row: values whose bit is set (bit k % 16 of stays[k / 16]) move to the
-  /// front, the others to `leaving`, which has room for m + 16. Returns how many stay.
-  Index (*part)(T* values, const std::uint16_t* stays, Index m, T* leaving);
 };
 
 /// Requires: `simd` is not `best` and is supported by this processor.

@@ -1,5 +1,6 @@
 // The subproblem loops for the avx2 instruction set.
 #include "kfu/fixed_rows.h"
+#include "kfu/outer_loops.h"
 #include "kfu/smo_loops.h"
 #include "kfu/smo_loops_isa.h"
 
@@ -14,13 +15,15 @@ namespace kfu {
 namespace avx2_loops {
 // clang-format off
 #include "kfu/smo_loops.inc"
+#include "kfu/outer_loops.inc"
 #include "kfu/fixed_rows.inc"
 // clang-format on
 }  // namespace avx2_loops
 
 SmoLoopTables smo_loops_avx2() {
   using namespace avx2_loops;
-  return {kLoops<float, float>, kLoops<float, double>, kLoops<double, double>, kFixedLoops};
+  return {kLoops<float, float>, kLoops<float, double>, kLoops<double, double>,
+          kOuterLoops<float>,   kOuterLoops<double>,   kFixedLoops};
 }
 
 }  // namespace kfu

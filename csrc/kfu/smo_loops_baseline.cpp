@@ -1,5 +1,6 @@
 // The subproblem loops for the baseline instruction set.
 #include "kfu/fixed_rows.h"
+#include "kfu/outer_loops.h"
 #include "kfu/smo_loops.h"
 #include "kfu/smo_loops_isa.h"
 
@@ -9,13 +10,15 @@ namespace kfu {
 namespace baseline_loops {
 // clang-format off
 #include "kfu/smo_loops.inc"
+#include "kfu/outer_loops.inc"
 #include "kfu/fixed_rows.inc"
 // clang-format on
 }  // namespace baseline_loops
 
 SmoLoopTables smo_loops_baseline() {
   using namespace baseline_loops;
-  return {kLoops<float, float>, kLoops<float, double>, kLoops<double, double>, kFixedLoops};
+  return {kLoops<float, float>, kLoops<float, double>, kLoops<double, double>,
+          kOuterLoops<float>,   kOuterLoops<double>,   kFixedLoops};
 }
 
 }  // namespace kfu

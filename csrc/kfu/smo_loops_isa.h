@@ -1,17 +1,20 @@
-// The per-instruction-set tables that smo_loops() chooses from.
+// The per-instruction-set tables that smo_loops(), outer_loops() and fixed_loops() choose from.
 #pragma once
 
 #include "kfu/fixed_rows.h"
+#include "kfu/outer_loops.h"
 #include "kfu/smo_loops.h"
 
 namespace kfu {
 
-/// Rows and gradient in float32; rows in float32, gradient in float64; both in float64. And rows in
-/// fixed point.
+/// Rows and gradient in float32; rows in float32, gradient in float64; both in float64. Then those
+/// of the outer loop, by rows, and of rows in fixed point.
 struct SmoLoopTables {
   const SmoLoops<float, float>& single;
   const SmoLoops<float, double>& mixed;
   const SmoLoops<double, double>& full;
+  const OuterLoops<float>& outer_single;
+  const OuterLoops<double>& outer_full;
   const FixedLoops& fixed;
 };
 

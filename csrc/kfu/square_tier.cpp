@@ -27,6 +27,7 @@ SquareTier<T>::SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_t
       panel_(std::max<Index>(gram.panel_width(), 16)),
       batch_(std::strcmp(gram.layout(), "csr") == 0 ? 16 : 12),
       gathers_(gathers),
+      loops_(outer_loops<T>(gram.simd())),
       block_(capacity * ld_),
       columns_(gram.make_columns(capacity)),
       variables_(capacity, -1),
@@ -117,15 +118,35 @@ bool SquareTier<T>::lacks_last_edit_only(Index slot) const {
   return filled_[slot] == edit_ - 1;
 }
 
-// The columns of the last edit, whose rows are complete, for rows that lack nothing else. A line of
-// a new row serves several of them.
+// The columns of the last edit, whose rows are complete, for a row that lacks nothing else.
 template <class T>
-void SquareTier<T>::copy_last_edit(const Index* slots, Index count) {
-  for (const Index c : edited_) {
-    const T* from = block_.data() + c * ld_;
-    for (Index r = 0; r < count; ++r) block_[slots[r] * ld_ + c] = from[slots[r]];
-  }
-  for (Index r = 0; r < count; ++r) filled_[slots[r]] = edit_;
+void SquareTier<T>::copy_last_edit(Index slot) {
+  T* row = block_.data() + slot * ld_;
+  for (const Index c : edited_) row[c] = block_[c * ld_ + slot];
+  filled_[slot] = edit_;
+}
+
+// The same for many rows, tile by tile: a line of a new row, and one of an old row, is met once.
+template <class T>
+void SquareTier<T>::copy_last_edit(const std::vector<Index>& slots, int threads) {
+  constexpr Index side = 16, together = 4;  // entries of a tile; tiles of new rows side by side
+  const Index n_tiles = (size_ + side - 1) / side;
+  std::vector<std::uint16_t> rows(static_cast<std::size_t>(n_tiles), 0), columns(rows);
+  const auto mark = [](std::vector<std::uint16_t>& bits, Index slot) {
+    bits[slot / side] |= static_cast<std::uint16_t>(1u << (slot % side));
+  };
+  for (const Index s : slots) mark(rows, s);
+  for (const Index s : edited_) mark(columns, s);
+  const Index n_rows = static_cast<Index>(slots.size());
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (n_rows * size_ > 200000)
+  for (Index first = 0; first < n_tiles; first += together)
+    for (Index c = 0; c < n_tiles; ++c) {
+      if (columns[c] == 0) continue;
+      for (Index r = first; r < std::min(first + together, n_tiles); ++r)
+        if (rows[r] != 0)
+          loops_.mirror(block_.data(), ld_, r * side, rows[r], c * side, columns[c]);
+    }
+  for (const Index s : slots) filled_[s] = edit_;
 }
 
 template <class T>
@@ -153,10 +174,7 @@ void SquareTier<T>::prepare(const std::vector<Index>& slots, int threads) {
   edit_is_complete_ = std::all_of(edited_.begin(), edited_.end(), [&](Index s) { return has(s); });
   const Index n_older = static_cast<Index>(older.size());
   if (!edit_is_complete_) return fill(older.data(), n_older);
-  constexpr Index kTogether = 64;
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (n_older * size_ > 200000)
-  for (Index r = 0; r < n_older; r += kTogether)
-    copy_last_edit(older.data() + r, std::min(kTogether, n_older - r));
+  copy_last_edit(older, threads);
 }
 
 template <class T>
@@ -191,7 +209,7 @@ void SquareTier<T>::fill(const Index* ks, Index count) {
     if (has(ks[r])) continue;
     const KeptRow<T> full = kept_row(ks[r]);
     if (edit_is_complete_ && lacks_last_edit_only(ks[r]))
-      copy_last_edit(ks + r, 1);
+      copy_last_edit(ks[r]);
     else if (full)
       gather(ks[r], full);
     else

@@ -18,6 +18,7 @@
 
 #include "kfu/buffer.h"
 #include "kfu/gram.h"
+#include "kfu/outer_loops.h"
 #include "kfu/row_tier.h"
 #include "kfu/smo.h"
 
@@ -55,7 +56,8 @@ class SquareTier final : public BlockRows<T> {
   void gather_columns(const KeptRow<T>& full, const Index* columns, Index count, T* row) const;
   void copy_transposed(Index slot, Index first, Index last);
   bool lacks_last_edit_only(Index slot) const;
-  void copy_last_edit(const Index* slots, Index count);
+  void copy_last_edit(Index slot);
+  void copy_last_edit(const std::vector<Index>& slots, int threads);
   bool all_complete(Index first, Index last) const;
   void evaluate(const std::vector<Index>& slots, Index first, Index last);
 
@@ -67,6 +69,7 @@ class SquareTier final : public BlockRows<T> {
   Index evaluations_ = 0;
   Index last_place_ = -1;  // the largest of places_
   bool gathers_;
+  const OuterLoops<T>& loops_;
   bool edit_is_complete_ = false;  // the rows of the last edit are
   Buffer<T> block_;
   std::unique_ptr<ColumnSet> columns_;
