@@ -1,7 +1,7 @@
 // The vector loops of the outer loop and of the tiers of its cache, one set per instruction set.
 //
-// Masks are those of smo_loops.h. Arrays need not be padded. (The sum of violations depends on the
-// vector width in its last bits.) T is the type of the rows of K.
+// Masks are those of smo_loops.h. Arrays need not be padded, but for the block of mirror(). (The
+// sum of violations depends on the vector width in its last bits.) T is the type of the rows of K.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,9 @@ struct OuterLoops {
   /// front, the others to `leaving`, which has room for m + 16. Returns how many stay.
   Index (*part)(T* values, const std::uint16_t* stays, Index m, T* leaving);
   /// A tile of 16 × 16 of a square block: block[row + r][column + c] = block[column + c][row + r]
-  /// for the bits r of `rows` and c of `columns`. All 16 entries from `row` on of these columns'
-  /// own rows are read.
+  /// for the bits r of `rows` and c of `columns`, which have no entry of the block in common. All
+  /// 16 entries of a line of the tile are read, of `rows` also written: no other thread may write
+  /// them.
   void (*mirror)(T* block, Index ld, Index row, unsigned rows, Index column, unsigned columns);
 };
 

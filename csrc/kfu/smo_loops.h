@@ -4,13 +4,12 @@
 // not move in a direction, are excluded by additive masks instead of branches:
 //   up_mask[k]  = 0 if β_k may increase, +inf otherwise (added to F before a minimum)
 //   low_mask[k] = 0 if β_k may decrease, −inf otherwise (added to F before a maximum)
-// Ties go to the smallest index, so choices do not depend on the vector width.
+// Ties go to the smallest index, so the ends do not depend on the vector width. (The second
+// variable of a pair may, where decreases differ by their rounding only.)
 //
 // T is the type of the rows of K, G that of F and the masks. float32 for both halves the memory
 // that a step reads and doubles the values in a register; see Smo for when that is accurate enough.
 #pragma once
-
-#include <cstdint>
 
 #include "kfu/types.h"
 

@@ -2,11 +2,13 @@
 //
 // Slots are stable: a variable that stays in the chunk keeps its slot, and what is known of its row
 // stays. Rows are filled when the subproblem solver first asks for them, or beforehand and by all
-// threads where they are sure to be asked for (prepare). An entry comes, in this
-// order of preference, from the rectangular tier (a gather; only where that costs less than a
-// value), from the transposed entry of a row that is already there, or from the kernel. The unit of
-// the last two is a panel of columns (Gram::panel_width): a panel is evaluated if any of its
-// entries is missing, because the panel kernels compute it whole at the price of one entry.
+// threads where they are sure to be asked for (prepare). A row that lacks the columns of the last
+// edit alone gets them from the rows of that edit, if these are complete (mirror). Otherwise an
+// entry comes, in this order of preference, from the rectangular tier (a gather; only where that
+// costs less than a value), from the transposed entry of a row that is already there, or from the
+// kernel. The unit of the last two is a panel of columns (Gram::panel_width): a panel is evaluated
+// if any of its entries is missing, because the panel kernels compute it whole at the price of one
+// entry.
 //
 // Staleness: born_[s] is the edit that put the current variable into slot s, filled_[s] the edit
 // after which row s was last complete. Entry (s, c) is known iff born_[c] ≤ filled_[s]; row s is

@@ -109,7 +109,7 @@ void refined_on_the_way(Index n, Index d, double cost, double gamma) {
   CertifiedSolver solver(store, problem, {}, settings, Precision::automatic);
   Status status = Status::running;
   Index on_the_way = 0;
-  while (status == Status::running) {
+  for (int rounds = 0; status == Status::running && rounds < 20000; ++rounds) {
     const Index before = solver.refinements();
     status = solver.round();
     const bool is_above = solver.info().gap > settings.tolerance;
