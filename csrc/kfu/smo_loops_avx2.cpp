@@ -1,4 +1,4 @@
-// The subproblem loops for the avx2 instruction set.
+// The loops of subproblem, outer loop and rows in fixed point for the avx2 instruction set.
 #include "kfu/fixed_rows.h"
 #include "kfu/outer_loops.h"
 #include "kfu/smo_loops.h"
