@@ -23,6 +23,7 @@ constexpr Index kIdleRounds = 40;
 // The limit nobody asked for, LIBSVM's: badly scaled data would otherwise seem to hang.
 constexpr Index kMostSteps = 10000000;
 constexpr Index kMostStepsPerPoint = 100;
+constexpr int kMostChecks = 3;  // of all variables, before none is dropped any more
 
 }  // namespace
 
@@ -83,6 +84,7 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
     columns_->assign(0, point_.data(), n_);
   }
   build_tiers(chunk_capacity());
+  is_early_ = may_shrink_ && !times_computed_.empty();
   initialise_gradient(gradient);
   info_.n_active = n_;
 }
@@ -182,9 +184,12 @@ Status DualSolver<T>::round() {
   LapClock clock;
   GroupEnds ends = scan();
   info_.gap = ends.gap(n_groups_, has_equality_);
-  if (info_.gap <= settings_.tolerance && n_active_ < n_) {
+  const bool is_done = info_.gap <= settings_.tolerance;
+  if ((early_stage_ends() || is_done) && n_active_ < n_) {
     clock.lap(info_.seconds_selection);
     unshrink();
+    // Those that can still not pair with any may leave again, a few times.
+    if (is_done) may_shrink_ = ++checks_ < kMostChecks;
     count_evaluations();
     clock.lap(info_.seconds_gradient);
     ends = scan();
