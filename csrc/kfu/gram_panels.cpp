@@ -21,6 +21,7 @@ namespace {
 
 constexpr Index cache_bytes = Index{256} << 10;    // of panels that a task works on
 constexpr Index row_batch_bytes = Index{4} << 20;  // of packed rows
+constexpr Index small_task = 8;                    // panels
 constexpr Index spread_groups = 4;                 // registers of rows worth spreading out
 constexpr double parallel_work = 6e6;              // multiply-adds worth a parallel region
 constexpr Index parallel_packing = 20000;          // values to pack that are worth one
@@ -384,7 +385,10 @@ void PanelGram<T>::run_batch(const PanelJob<T>& job, int threads, Workspace<T>& 
   }
   const Index panel_bytes = std::max<Index>(program_.total_depth(), 1) * width * Index{sizeof(T)};
   Index panels = std::min<Index>(std::max<Index>(cache_bytes / panel_bytes, 4), 64);
-  if (threads > 1) panels = std::min(panels, std::max<Index>(n_panels / (4 * threads), 1));
+  if (threads > 1) {  // many tasks, so that threads end together, unless they become too small
+    const Index small = std::min(small_task, n_panels / (4 * threads));
+    panels = std::min(panels, std::max<Index>({n_panels / (16 * threads), small, 1}));
+  }
   Index origin = first_panel;
   if (job.sink.is_fixed && width < kFixedColumns) {  // tasks meet where blocks of kept rows do
     const Index whole = kFixedColumns / width;
