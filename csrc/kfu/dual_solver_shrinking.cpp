@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kSettledRounds = 2;        // before a variable is dropped
 constexpr double kFarther = 4.0;         // than violators are off on the average: see below
-constexpr double kEarlyFarther = 0.25;   // the same at the early stage
-constexpr double kRecomputed = 1.5;      // rows computed for each support vector, to drop early
+constexpr double kEarlyFarther = 0.1;    // the same at the early stage
+constexpr double kRecomputed = 1.2;      // rows computed for each support vector, to drop early
 constexpr double kFallen = 0.4;          // of its widest, the gap at which the early stage ends
 constexpr double kWorthShrinking = 0.2;  // part of the active variables that must be settled
 // What reordering costs, in multiply-adds: for each value of a kept row, and for each
@@ -51,7 +51,7 @@ void permute(const std::vector<Index>& order, Buffer<double>& scratch, std::vect
 // The early stage is that of cheap rows, which are computed again whenever their variable moves,
 // before the gap has begun to fall. Where variables move to and fro, a column left out for a while
 // costs one value for each variable that has changed in the meantime, in place of one for each
-// move. So a quarter of the violators' average suffices there (on cod-rna one in fifty of such is
+// move. So a tenth of the violators' average suffices there (on cod-rna one in fifty of such is
 // wrong), and all variables are looked at when the stage ends.
 template <class T>
 bool DualSolver<T>::shrink_settled(const GroupEnds& ends, const GroupViolations& violations) {
@@ -69,16 +69,19 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends, const GroupViolations&
   if (wasted_work_ < cost) return false;
   wasted_work_ = 0.0;
 
-  std::vector<Index> order, last;
+  std::vector<Index> order(static_cast<std::size_t>(n_active_)), last(order);
   std::vector<std::uint16_t> stays(static_cast<std::size_t>(n_active_ / 16 + 1), 0);
-  for (Index k = 0; k < n_active_; ++k) {
-    const bool is_staying = settled_rounds_[k] < kSettledRounds || slot_of_[k] >= 0;
-    if (is_staying) stays[k / 16] |= static_cast<std::uint16_t>(1u << (k % 16));
-    (is_staying ? order : last).push_back(k);
+  Index remaining = 0, gone = 0;
+  for (Index k = 0; k < n_active_; ++k) {  // no branch: both are written, one is kept
+    const Index is_staying = settled_rounds_[k] < kSettledRounds || slot_of_[k] >= 0;
+    stays[k / 16] |= static_cast<std::uint16_t>(is_staying << (k % 16));
+    order[remaining] = last[gone] = k;
+    remaining += is_staying;
+    gone += 1 - is_staying;
   }
-  const Index remaining = static_cast<Index>(order.size());
-  order.insert(order.end(), last.begin(), last.end());
+  std::copy(last.begin(), last.begin() + gone, order.begin() + remaining);
   shrunk_.push_back({remaining, n_active_, beta()});
+  has_dropped_early_ = has_dropped_early_ || drops_early();
   apply_order(order);
   // Cheap values are worth less than the memory for more rows, where that has run out.
   if (!times_computed_.empty() && !row_tier_->has_room(1, remaining))
@@ -95,18 +98,20 @@ bool DualSolver<T>::early_stage_ends() {
   if (!is_early_) return false;
   widest_early_gap_ = std::max(widest_early_gap_, info_.gap);
   is_early_ = info_.gap > kFallen * widest_early_gap_;
-  return !is_early_;
+  return !is_early_ && has_dropped_early_;
+}
+
+template <class T>
+bool DualSolver<T>::drops_early() const {
+  if (!is_early_) return false;
+  const Index n_support = n_ - std::count(beta_.begin(), beta_.end(), 0.0);
+  return static_cast<double>(info_.cache_misses) > kRecomputed * static_cast<double>(n_support);
 }
 
 // Brings settled_rounds_ up to date; returns how many are kSettledRounds or more.
 template <class T>
 Index DualSolver<T>::count_settled(const GroupEnds& ends, const GroupViolations& violations) {
-  double farther = kFarther;
-  if (is_early_) {
-    const Index n_support = n_ - std::count(beta_.begin(), beta_.end(), 0.0);
-    const double few = kRecomputed * static_cast<double>(n_support);
-    if (static_cast<double>(info_.cache_misses) > few) farther = kEarlyFarther;
-  }
+  const double farther = drops_early() ? kEarlyFarther : kFarther;
   double far[kMostGroups] = {};
   for (int g = 0; g < n_groups_ && has_equality_; ++g) {
     const Violations& found = violations.of[g];
@@ -189,6 +194,8 @@ void DualSolver<T>::unshrink() {
 
 template bool DualSolver<float>::early_stage_ends();
 template bool DualSolver<double>::early_stage_ends();
+template bool DualSolver<float>::drops_early() const;
+template bool DualSolver<double>::drops_early() const;
 template bool DualSolver<float>::shrink_settled(const GroupEnds&, const GroupViolations&);
 template bool DualSolver<double>::shrink_settled(const GroupEnds&, const GroupViolations&);
 template Index DualSolver<float>::count_settled(const GroupEnds&, const GroupViolations&);
