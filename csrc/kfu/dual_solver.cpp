@@ -23,7 +23,7 @@ constexpr Index kIdleRounds = 40;
 // The limit nobody asked for, LIBSVM's: badly scaled data would otherwise seem to hang.
 constexpr Index kMostSteps = 10000000;
 constexpr Index kMostStepsPerPoint = 100;
-constexpr int kMostChecks = 3;  // of all variables, before none is dropped any more
+constexpr int kMostChecks = 3;  // of all variables, before none is dropped any more; see checks_
 
 }  // namespace
 
@@ -185,11 +185,15 @@ Status DualSolver<T>::round() {
   GroupEnds ends = scan();
   info_.gap = ends.gap(n_groups_, has_equality_);
   const bool is_done = info_.gap <= settings_.tolerance;
-  if ((early_stage_ends() || is_done) && n_active_ < n_) {
+  const bool ends_early_stage = early_stage_ends();
+  if ((ends_early_stage || is_done) && n_active_ < n_) {
     clock.lap(info_.seconds_selection);
     unshrink();
     // Those that can still not pair with any may leave again, a few times.
-    if (is_done) may_shrink_ = ++checks_ < kMostChecks;
+    if (is_done) {
+      may_shrink_ = ++checks_ < kMostChecks;
+      is_early_ = false;
+    }
     count_evaluations();
     clock.lap(info_.seconds_gradient);
     ends = scan();

@@ -133,7 +133,7 @@ class DualSolver final : public OuterLoop {
                      Index first, Index last);
   void extend_kept_rows(const Extension& part, Index valid);
   void recompute_linear_gradient();
-  /// Whether the gap has now begun to fall, and what was dropped early is to be looked at.
+  /// Notes the gap; whether the early stage ends with it, and what it dropped is to be looked at.
   bool early_stage_ends();
   bool drops_early() const;
   /// Returns whether variables have left, so that places have moved.
@@ -195,7 +195,7 @@ class DualSolver final : public OuterLoop {
   Extrapolation<double> extrapolation_;  // over the active places
   double amplified_ = 1.0;               // what it may have multiplied errors of F by
   bool may_shrink_;
-  int checks_ = 0;  // of all variables, after some were dropped, where the others were done
+  int checks_ = 0;  // of all variables, after some were dropped and the others were done
   bool is_early_ = false, has_dropped_early_ = false;  // see shrink_settled()
   double widest_early_gap_ = 0.0;
   // Multiply-adds: for each active variable since shrinking was last asked for, and for all that

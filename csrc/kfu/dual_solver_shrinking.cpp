@@ -49,10 +49,10 @@ void permute(const std::vector<Index>& order, Buffer<double>& scratch, std::vect
 // reordering: at most twice the work of knowing beforehand.
 //
 // The early stage is that of cheap rows, which are computed again whenever their variable moves,
-// before the gap has begun to fall. Where variables move to and fro, a column left out for a while
-// costs one value for each variable that has changed in the meantime, in place of one for each
-// move. So a tenth of the violators' average suffices there (on cod-rna one in fifty of such is
-// wrong), and all variables are looked at when the stage ends.
+// until the gap has fallen to kFallen of its widest. Where variables move to and fro, a column left
+// out for a while costs one value for each variable that has changed in the meantime, in place of
+// one for each move. So a tenth of the violators' average suffices there (on cod-rna one in fifty
+// of such is wrong), and all variables are looked at when the stage ends.
 template <class T>
 bool DualSolver<T>::shrink_settled(const GroupEnds& ends, const GroupViolations& violations) {
   if (n_active_ <= 2 * square_tier_->capacity()) return false;
@@ -83,8 +83,9 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends, const GroupViolations&
   shrunk_.push_back({remaining, n_active_, beta()});
   has_dropped_early_ = has_dropped_early_ || drops_early();
   apply_order(order);
-  // Cheap values are worth less than the memory for more rows, where that has run out.
-  if (!times_computed_.empty() && !row_tier_->has_room(1, remaining))
+  // Cheap values are worth less than the memory for more rows, where that has run out; not while
+  // all columns are to come back soon.
+  if (!is_early_ && !times_computed_.empty() && !row_tier_->has_room(1, remaining))
     row_tier_->recut(remaining);
   else
     row_tier_->part_columns(stays, n_active_, is_free_, gram_.simd());
@@ -103,7 +104,7 @@ bool DualSolver<T>::early_stage_ends() {
 
 template <class T>
 bool DualSolver<T>::drops_early() const {
-  if (!is_early_) return false;
+  if (!is_early_ || !has_equality_ || checks_ > 0) return false;
   const Index n_support = n_ - std::count(beta_.begin(), beta_.end(), 0.0);
   return static_cast<double>(info_.cache_misses) > kRecomputed * static_cast<double>(n_support);
 }

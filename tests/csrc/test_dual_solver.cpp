@@ -1,4 +1,5 @@
 // The dual solver over a plain scalar Gram: every rule, chunk and cache size reaches one optimum.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -151,8 +152,11 @@ void all_settings(const Toy& toy, const std::vector<T>& values, const char* name
                                     WorkingSetRule::osuna, WorkingSetRule::keerthi})
     for (const Index chunk : {Index(0), Index(2), Index(3), Index(40), Index(150), n})
       for (const double rows : {0.0, 1.0, 20.0, 1e6})
-        for (const bool shrinking : {false, true}) {
+        // Without shrinking, and with it where values are dear and where they are cheap.
+        for (const double value_cost : {0.0, 1e9, 3.0}) {
+          const bool shrinking = value_cost > 0.0;
           settings = SolverSettings{};
+          if (shrinking) settings.value_cost = value_cost;
           settings.tolerance = 1e-4;
           settings.working_set = rule;
           settings.chunk = chunk;
@@ -165,10 +169,47 @@ void all_settings(const Toy& toy, const std::vector<T>& values, const char* name
           CHECK(close);
           CHECK(c.kkt_gap < 2e-4);
           if (!close || c.kkt_gap >= 2e-4)
-            std::printf("  %s rule %d chunk %ld rows %g shrinking %d: %.9f against %.9f, gap %g\n",
-                        name, static_cast<int>(rule), static_cast<long>(chunk), rows, shrinking,
+            std::printf("  %s rule %d chunk %ld rows %g value %g: %.9f against %.9f, gap %g\n",
+                        name, static_cast<int>(rule), static_cast<long>(chunk), rows, value_cost,
                         c.objective, reference.objective, c.kkt_gap);
         }
+}
+
+// Cheap rows that are computed over and over: variables are dropped before the gap falls, come back
+// for a look while it is still wide, and the answer is that of a run that drops none.
+void early_stage_looks_at_what_it_dropped() {
+  const Index n = 1500;
+  const Toy toy = make_toy(n, 50.0, 2.0, true, false);
+  const MatrixGram<float> gram(n, toy.k32);
+  const std::vector<double> zeros(static_cast<std::size_t>(n), 0.0);
+  SolverSettings settings;
+  settings.chunk = 60;
+  settings.cache_bytes = 61.0 * 60.0 * sizeof(float);  // no rows
+  settings.value_cost = 3.0;
+  settings.shrinking = false;
+  Info plain_info, info;
+  const Certificate plain = run(toy, gram, settings, zeros, &plain_info);
+  settings.shrinking = true;
+  const Certificate shrunk = run(toy, gram, settings, zeros, &info);
+  CHECK(plain.kkt_gap < 2e-3 && shrunk.kkt_gap < 2e-3);
+  CHECK_NEAR(shrunk.objective, plain.objective, 1e-4 * plain.objective);
+  CHECK(info.kernel_evaluations < plain_info.kernel_evaluations);
+
+  DualSolver<float> solver(gram, toy.problem, zeros, nullptr, settings, nullptr);
+  Index before = n;
+  double widest_gap = 0.0;
+  int n_dropped = 0, n_looks = 0;  // while the gap is at least a tenth of its widest
+  while (solver.round() == Status::running) {
+    widest_gap = std::max(widest_gap, solver.info().gap);
+    const Index now = solver.info().n_active;
+    if (solver.info().gap > 0.1 * widest_gap) {
+      n_dropped += now < before;
+      n_looks += now > before;
+    }
+    before = now;
+  }
+  CHECK(n_dropped > 0);
+  CHECK(n_looks == 1);
 }
 
 // Symmetry and irrelevance change the work of a certificate, not its figures.
@@ -225,6 +266,7 @@ int main() {
                "dup");
   all_settings(make_toy(300, 1.0, 0.5, false, false), make_toy(300, 1.0, 0.5, false, false).k64,
                "no bias");
+  early_stage_looks_at_what_it_dropped();
   exact_gradient_skips_only_what_does_not_matter();
   warm_start_is_cheap();
   return kfu_test::report("dual solver");

@@ -1,5 +1,6 @@
 // The Gram of features: editing column sets, splitting calls, keeping rows, and every layout
 // against a plain double loop.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "check.h"
+#include "instruction_sets.h"
 #include "kfu/gram.h"
 #include "kfu/panel.h"
 
@@ -240,6 +242,76 @@ void fixed_rows(const Data& data, bool is_csr, Simd simd) {
     }
     CHECK(is_kept);
   }
+  std::vector<double> sums(n, 0.5);
+  gram->accumulate(range(n).data(), coef.data(), n, 1, *columns, 0, n, sums.data(), n,
+                   {nullptr, true});
+  CHECK(sums == first);
+}
+
+/// Full tiles stay in registers where there is one output; with two, all go through memory. Bits
+/// are the same, whatever the kernel, and whether rows are kept or the columns are cut.
+template <class T>
+void full_tiles(const char* name, Index d, Simd simd, Sequence& sequence) {
+  const Data data(61, d, 0.9, sequence);
+  const Index n = data.n;
+  Kernel kernel = single(name);
+  kernel.terms[0].leaves[0].gamma = 0.5 / static_cast<double>(d);
+  kernel.terms[0].leaves[0].coef0 = 0.25;
+  kernel.terms[0].leaves[0].degree = 3;
+  const auto gram = make_gram<T>(data.view(false), kernel, 1, simd);
+  const auto columns = gram->make_columns(n);
+  columns->assign(0, range(n).data(), n);
+  std::vector<double> coef, doubled;
+  for (Index i = 0; i < n; ++i) {
+    coef.push_back(std::sin(static_cast<double>(i)));
+    doubled.insert(doubled.end(), {coef.back(), 1.0});
+  }
+  std::vector<double> expected(2 * n, 0.5), sums(n, 0.5), kept_sums(n, 0.5);
+  gram->accumulate(range(n).data(), doubled.data(), n, 2, *columns, 0, n, expected.data(), n, {});
+  expected.resize(n);
+  const std::vector<T> K = full_matrix(*gram, *columns);
+  std::vector<T> kept(n * n);
+  std::vector<KeptRow<T>> keep(n);
+  for (Index i = 0; i < n; ++i) keep[i].floating = kept.data() + i * n;
+  const Index cuts[] = {0, 5, n - 3, n};
+  for (int c = 0; c < 3; ++c)
+    gram->accumulate(range(n).data(), coef.data(), n, 1, *columns, cuts[c], cuts[c + 1],
+                     sums.data(), n, {});
+  gram->accumulate(range(n).data(), coef.data(), n, 1, *columns, 0, n, kept_sums.data(), n,
+                   {keep.data(), false});
+  CHECK(sums == expected);
+  CHECK(kept_sums == expected);
+  CHECK(kept == K);
+  std::vector<T> alone(n);  // a single row is no full tile
+  for (Index i = 0; i < n; ++i) {
+    T* out = alone.data();
+    gram->rows(&i, 1, *columns, 0, n, &out);
+    CHECK(std::equal(alone.begin(), alone.end(), K.begin() + i * n));
+  }
+  // Each value serves its row and its column.
+  std::vector<double> by_column(n, 0.5), by_row(n, 0.25);
+  gram->accumulate_both(range(n).data(), coef.data(), n, *columns, 3, n - 2, coef.data(),
+                        by_column.data(), by_row.data());
+  for (Index i = 0; i < n; ++i) {
+    double sum = 0.25, modulus = 1.0;
+    for (Index c = 3; c < n - 2; ++c) {
+      sum += coef[c] * static_cast<double>(K[i * n + c]);
+      modulus += std::fabs(coef[c] * static_cast<double>(K[i * n + c]));
+    }
+    CHECK_NEAR(by_row[i], sum, 1e-13 * modulus);
+    CHECK(by_column[i] == (i >= 3 && i < n - 2 ? expected[i] : 0.5));
+  }
+}
+
+void all_full_tiles() {
+  Sequence sequence;
+  for (const Simd simd : kfu_test::instruction_sets())
+    for (const char* name :
+         {"linear", "poly", "rbf", "sigmoid", "rational", "squared-distance", "laplacian"})
+      for (const Index d : {1, 8, 128, 129, 2049}) {
+        full_tiles<float>(name, d, simd, sequence);
+        full_tiles<double>(name, d, simd, sequence);
+      }
 }
 
 void units() {
@@ -319,6 +391,7 @@ void lookup() {
 
 int main() {
   layouts();
+  all_full_tiles();
   units();
   lookup();
   refusals();
