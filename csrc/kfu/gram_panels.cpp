@@ -21,7 +21,7 @@ namespace {
 
 constexpr Index cache_bytes = Index{256} << 10;    // of panels that a task works on
 constexpr Index row_batch_bytes = Index{4} << 20;  // of packed rows
-constexpr Index small_task = 8;                    // panels
+constexpr Index small_task = 8;                    // panels that are not shared out further
 constexpr Index spread_groups = 4;                 // registers of rows worth spreading out
 constexpr double parallel_work = 6e6;              // multiply-adds worth a parallel region
 constexpr Index parallel_packing = 20000;          // values to pack that are worth one
@@ -201,7 +201,7 @@ void PanelGram<T>::diagonal(double* out) const {
 template <class T>
 ValueError PanelGram<T>::value_error_from(const Points<T>& points, Index max_count) const {
   ValueError error;
-  if (plan_.n_terms != 1 || plan_.terms[0].last != 1 || plan_.terms[0].weight != T(1)) return error;
+  if (!is_single_leaf(plan_)) return error;
   const LeafStep<T>& leaf = plan_.leaves[0];
   if (leaf.form != Form::value || std::strcmp(kernel_info(leaf.kind).name, "rbf") != 0)
     return error;

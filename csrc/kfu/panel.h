@@ -92,6 +92,12 @@ struct Plan {
   int width = dense_width;
 };
 
+/// Whether values are those of one leaf as they are.
+template <class T>
+static inline bool is_single_leaf(const Plan<T>& plan) {
+  return plan.n_terms == 1 && plan.terms[0].last == 1 && plan.terms[0].weight == T(1);
+}
+
 /// The rows of a call, in one channel.
 template <class T>
 struct RowSide {
