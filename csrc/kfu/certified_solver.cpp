@@ -244,6 +244,7 @@ const Certificate& CertifiedSolver::certificate() {
 Info CertifiedSolver::info() const {
   Info total = loop_->info();
   total.rounds += past_.rounds;
+  total.overlapped_rounds += past_.overlapped_rounds;
   total.iterations += past_.iterations;
   total.kernel_evaluations += past_.kernel_evaluations;
   total.cache_hits += past_.cache_hits;

@@ -41,7 +41,7 @@ class CertifiedSolver {
   /// The certificate of the current β, computed now unless round() has just done so.
   const Certificate& certificate();
   std::vector<double> beta() const { return loop_->beta(); }
-  double objective() const { return loop_->objective(); }
+  double objective() { return loop_->objective(); }
   /// Counters over all precisions used.
   Info info() const;
   Index verification_evaluations() const { return verification_evaluations_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace kfu {
@@ -24,6 +25,13 @@ constexpr Index kIdleRounds = 40;
 constexpr Index kMostSteps = 10000000;
 constexpr Index kMostStepsPerPoint = 100;
 constexpr int kMostChecks = 3;  // of all variables, before none is dropped any more; see checks_
+
+// Whether columns may be deferred. Where values are cheap, or rows sparse, it gains nothing:
+// choosing from a half costs as many rounds as threads would otherwise wait for.
+bool is_worth_deferring(const char* layout, const SolverSettings& settings) {
+  return settings.working_set == WorkingSetRule::svmfu && settings.value_cost >= kCheapValue &&
+         std::strcmp(layout, "dense") == 0;
+}
 
 }  // namespace
 
@@ -57,6 +65,8 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       group_(problem.group.empty() ? std::vector<char>(n_, 0) : problem.group),
       settled_rounds_(n_, 0),
       is_free_(n_),
+      defers_(is_worth_deferring(gram.layout(), settings) && linear == nullptr &&
+              shared.tier == nullptr),
       map_(std::move(linear)),
       columns_(shared.columns),
       row_tier_(shared.tier),
@@ -73,8 +83,8 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
                   !rows_are_shared_) {
   std::vector<double> all(static_cast<std::size_t>(gram.size()));
   gram.diagonal(all.data());
+  deal_places();
   for (Index k = 0; k < n_; ++k) {
-    variable_[k] = k;
     diagonal_[k] = all[point_[k]] + ridge_[k];
     note_beta(k);
     largest_value_ = std::max(largest_value_, diagonal_[k]);
@@ -143,44 +153,80 @@ template <class T>
 GroupEnds DualSolver<T>::scan() const {
   GroupEnds found;
   for (Extremes& ends : found.of) ends = {kInf, -kInf, -1, -1};
-  Index begin = 0;
-  if (n_groups_ == 1) {
-    begin = n_active_ / kLoopPad * kLoopPad;
-    found.of[0] = loops_.scan(F_.data(), up_mask_.data(), low_mask_.data(), begin);
-  }
-  for (Index k = begin; k < n_active_; ++k) {
+  const auto look_at = [&](Index k, double F) {
     Extremes& ends = found.of[static_cast<int>(group_[k])];
-    const double up = F_[k] + up_mask_[k], low = F_[k] + low_mask_[k];
+    const double up = F + up_mask_[k], low = F + low_mask_[k];
     if (up < ends.up_value) ends.up_value = up, ends.up = k;
     if (low > ends.low_value) ends.low_value = low, ends.low = k;
+  };
+  const Span span = current();
+  Index begin = span.first;
+  if (n_groups_ == 1) {
+    begin += (span.last - span.first) / kLoopPad * kLoopPad;
+    Extremes& ends = found.of[0];
+    ends = loops_.scan(F_.data() + span.first, up_mask_.data() + span.first,
+                       low_mask_.data() + span.first, begin - span.first);
+    if (ends.up >= 0) ends.up += span.first;
+    if (ends.low >= 0) ends.low += span.first;
   }
+  for (Index k = begin; k < span.last; ++k) look_at(k, F_[k]);
+  for (std::size_t s = 0; s < chunk_.size() && deferred_; ++s)
+    if (!is_current(chunk_[s])) look_at(chunk_[s], chunk_F_[s]);
   return found;
 }
 
 template <class T>
 typename DualSolver<T>::GroupViolations DualSolver<T>::measure(const GroupEnds& ends) {
   GroupViolations found{};
-  if (n_groups_ == 1) {
-    found.of[0] = outer_loops_.satisfactions(F_.data(), up_mask_.data(), low_mask_.data(),
-                                             ends.threshold(0, has_equality_), n_active_,
-                                             satisfaction_.data());
-    return found;
-  }
   double theta[kMostGroups];
   for (int g = 0; g < n_groups_; ++g) theta[g] = ends.threshold(g, has_equality_);
-  for (Index k = 0; k < n_active_; ++k) {
-    const int g = group_[k];
-    const double f = F_[k] - theta[g];
-    satisfaction_[k] = std::min(f + up_mask_[k], -(f + low_mask_[k]));
+  const auto satisfaction = [&](Index k, double F) {
+    const double f = F - theta[static_cast<int>(group_[k])];
+    return std::min(f + up_mask_[k], -(f + low_mask_[k]));
+  };
+  for (std::size_t s = 0; s < chunk_.size() && deferred_; ++s)
+    if (!is_current(chunk_[s])) satisfaction_[chunk_[s]] = satisfaction(chunk_[s], chunk_F_[s]);
+  const Span span = current();
+  if (n_groups_ == 1) {
+    found.of[0] = outer_loops_.satisfactions(
+        F_.data() + span.first, up_mask_.data() + span.first, low_mask_.data() + span.first,
+        theta[0], span.last - span.first, satisfaction_.data() + span.first);
+    return found;
+  }
+  for (Index k = span.first; k < span.last; ++k) {
+    satisfaction_[k] = satisfaction(k, F_[k]);
     if (!(satisfaction_[k] < 0.0)) continue;
-    found.of[g].sum -= satisfaction_[k];
-    ++found.of[g].count;
+    Violations& of = found.of[static_cast<int>(group_[k])];
+    of.sum -= satisfaction_[k];
+    ++of.count;
   }
   return found;
 }
 
 template <class T>
 Status DualSolver<T>::round() {
+  const bool was_deferred = deferred_ != nullptr;
+  if (was_deferred && overlapped_round()) return Status::running;
+  return full_round(was_deferred);
+}
+
+template <class T>
+Index DualSolver<T>::steps_left() const {
+  const Index limit = settings_.max_iterations > 0 ? settings_.max_iterations
+                                                   : std::max(kMostSteps, kMostStepsPerPoint * n_);
+  return limit - info_.iterations;
+}
+
+template <class T>
+void DualSolver<T>::note_gap() {
+  idle_rounds_ = info_.gap < 0.5 * halved_gap_ ? 0 : idle_rounds_ + (info_.gap >= last_gap_);
+  if (idle_rounds_ == 0) halved_gap_ = info_.gap;
+  note_progress();
+  last_gap_ = info_.gap;
+}
+
+template <class T>
+Status DualSolver<T>::full_round(bool is_retry) {
   LapClock clock;
   GroupEnds ends = scan();
   info_.gap = ends.gap(n_groups_, has_equality_);
@@ -200,40 +246,25 @@ Status DualSolver<T>::round() {
     info_.gap = ends.gap(n_groups_, has_equality_);
   }
   if (info_.gap <= settings_.tolerance) return Status::optimal;
-  const Index limit = settings_.max_iterations > 0 ? settings_.max_iterations
-                                                   : std::max(kMostSteps, kMostStepsPerPoint * n_);
-  const Index allowed = limit - info_.iterations;
-  if (allowed <= 0) return Status::max_iterations;
-  idle_rounds_ = info_.gap < 0.5 * halved_gap_ ? 0 : idle_rounds_ + (info_.gap >= last_gap_);
-  if (idle_rounds_ == 0) halved_gap_ = info_.gap;
-  note_progress();
-  last_gap_ = info_.gap;
+  if (steps_left() <= 0) return Status::max_iterations;
+  note_gap();
+  other_gap_ = info_.gap;
   if (selector_.adapts()) {
     const GroupViolations violations = measure(ends);
-    if (may_shrink_ && shrink_settled(ends, violations)) measure(ends = scan());
+    if (may_shrink_ && (is_retry ? should_drop_ : should_shrink(ends, violations))) {
+      drop_settled();
+      measure(ends = scan());
+    }
+    should_drop_ = false;
   }
   grow_chunk_if_crowded();
-  const std::vector<Index> entered = edit_chunk(ends);
+  const std::vector<Index> entered = edit_chunk(select(ends));
   clock.lap(info_.seconds_selection);
   if (info_.rounds > 0 && selector_.adapts()) prepare_rows(entered);
   clock.lap(info_.seconds_block);
-
-  const double inner = covers_all() ? 0.9 * settings_.tolerance
-                                    : std::max(0.5 * settings_.tolerance, kInnerGap * info_.gap);
-  const Index steps = std::min(
-      allowed, kInnerStepsPerSlot * std::max<Index>(static_cast<Index>(chunk_.size()), 100));
-  Shift shift{};
-  for (int g = 0; g < n_groups_; ++g) shift.of[g] = ends.threshold(g, has_equality_);
-  Index moved = 0;
-  if (may_use_float(inner)) moved = solve_chunk(quick_smo_, inner, steps, shift);
-  if (moved == 0) moved = solve_chunk(smo_, inner, steps, Shift{});
-  moves_ += moved;
-  clock = LapClock();
-  extrapolate(moved);
-  clock.lap(info_.seconds_gradient);
-  count_evaluations();
-  info_.n_active = n_active_;
-  return moved == 0 ? Status::stalled : Status::running;
+  const Moves moves = solve_chunk(ends);
+  follow(moves);
+  return moves.places.empty() ? Status::stalled : Status::running;
 }
 
 template <class T>
@@ -243,8 +274,11 @@ void DualSolver<T>::count_evaluations() {
 }
 
 template <class T>
-std::vector<Index> DualSolver<T>::edit_chunk(const GroupEnds& ends) {
+WorkingSetEdit DualSolver<T>::select(const GroupEnds& ends) {
+  const Span span = current();
   const WorkingSetView view{n_active_,
+                            span.first,
+                            span.last,
                             F_.data(),
                             up_mask_.data(),
                             low_mask_.data(),
@@ -264,6 +298,11 @@ std::vector<Index> DualSolver<T>::edit_chunk(const GroupEnds& ends) {
                             entered_};
   WorkingSetEdit edit = selector_.select(view);
   edit.add.resize(std::min(edit.add.size(), static_cast<std::size_t>(view.capacity)));
+  return edit;
+}
+
+template <class T>
+std::vector<Index> DualSolver<T>::edit_chunk(WorkingSetEdit edit) {
   std::sort(edit.add.begin(), edit.add.end());  // gathers then run forward through memory
   std::vector<Index> slots = edit.evict;
   std::sort(slots.begin(), slots.end());
@@ -311,8 +350,25 @@ bool DualSolver<T>::may_use_float(double inner) const {
 }
 
 template <class T>
+typename DualSolver<T>::Moves DualSolver<T>::solve_chunk(const GroupEnds& ends) {
+  const double gap = ends.gap(n_groups_, has_equality_);
+  const double inner = covers_all() ? 0.9 * settings_.tolerance
+                                    : std::max(0.5 * settings_.tolerance, kInnerGap * gap);
+  const Index steps = std::min(
+      steps_left(), kInnerStepsPerSlot * std::max<Index>(static_cast<Index>(chunk_.size()), 100));
+  Shift shift{};
+  for (int g = 0; g < n_groups_; ++g) shift.of[g] = ends.threshold(g, has_equality_);
+  Moves moves;
+  if (may_use_float(inner)) moves = solve_chunk(quick_smo_, inner, steps, shift);
+  if (moves.places.empty()) moves = solve_chunk(smo_, inner, steps, Shift{});
+  moves_ += static_cast<Index>(moves.places.size());
+  return moves;
+}
+
+template <class T>
 template <class G>
-Index DualSolver<T>::solve_chunk(Smo<T, G>& smo, double inner, Index steps, const Shift& shift) {
+typename DualSolver<T>::Moves DualSolver<T>::solve_chunk(Smo<T, G>& smo, double inner, Index steps,
+                                                         const Shift& shift) {
   LapClock clock;
   LocalProblem<T, G> local;
   load_chunk(local, shift);
@@ -321,10 +377,9 @@ Index DualSolver<T>::solve_chunk(Smo<T, G>& smo, double inner, Index steps, cons
   info_.reductions += result.reductions;
   info_.extrapolations += result.extrapolations;
   ++info_.rounds;
+  Moves moves = store_chunk(local, shift);
   clock.lap(info_.seconds_subproblem);
-  const Index moved = store_chunk(local);
-  clock.lap(info_.seconds_gradient);
-  return moved;
+  return moves;
 }
 
 template <class T>
@@ -333,7 +388,7 @@ void DualSolver<T>::load_chunk(LocalProblem<T, G>& local, const Shift& shift) co
   local.resize(static_cast<Index>(chunk_.size()), n_groups_);
   for (Index s = 0; s < local.m; ++s) {
     const Index k = chunk_[s];
-    local.F[s] = static_cast<G>(F_[k] - shift.of[static_cast<int>(group_[k])]);
+    local.F[s] = static_cast<G>(chunk_F(s) - shift.of[static_cast<int>(group_[k])]);
     local.kink[s] = kink_[k];
     local.group[s] = group_[k];
     local.beta[s] = beta_[k];
@@ -346,25 +401,20 @@ void DualSolver<T>::load_chunk(LocalProblem<T, G>& local, const Shift& shift) co
 
 template <class T>
 template <class G>
-Index DualSolver<T>::store_chunk(const LocalProblem<T, G>& local) {
-  std::vector<Index> places;
-  std::vector<double> delta;
+typename DualSolver<T>::Moves DualSolver<T>::store_chunk(const LocalProblem<T, G>& local,
+                                                         const Shift& shift) {
+  Moves moves;
+  chunk_F_.resize(chunk_.size());
   for (Index s = 0; s < local.m; ++s) {
     const Index k = chunk_[s];
+    chunk_F_[s] = static_cast<double>(local.F[s]) + shift.of[static_cast<int>(group_[k])];
     if (local.beta[s] == beta_[k]) continue;
-    places.push_back(k);
-    delta.push_back(local.beta[s] - beta_[k]);
+    moves.places.push_back(k);
+    moves.delta.push_back(local.beta[s] - beta_[k]);
     beta_[k] = local.beta[s];
     note_beta(k);
   }
-  // The subproblem's own gradient is the whole gradient, unless F is a sum of rounded values: it
-  // has to be one of them throughout.
-  if (covers_all() && !row_tier_->is_fixed()) {
-    for (Index s = 0; s < local.m; ++s) F_[chunk_[s]] = static_cast<double>(local.F[s]);
-  } else if (!places.empty()) {
-    update_gradient(places, delta);
-  }
-  return static_cast<Index>(places.size());
+  return moves;
 }
 
 template <class T>
@@ -375,7 +425,8 @@ std::vector<double> DualSolver<T>::beta() const {
 }
 
 template <class T>
-double DualSolver<T>::objective() const {
+double DualSolver<T>::objective() {
+  finish_deferred();
   double value = 0.0;
   for (Index k = 0; k < n_; ++k)
     value -= 0.5 * beta_[k] * (F_[k] + linear_[k]) + kink_[k] * std::fabs(beta_[k]);
@@ -383,8 +434,9 @@ double DualSolver<T>::objective() const {
 }
 
 template <class T>
-std::vector<double> DualSolver<T>::gradient() const {
+std::vector<double> DualSolver<T>::gradient() {
   std::vector<double> out;
+  finish_deferred();
   if (n_active_ < n_) return out;
   out.resize(static_cast<std::size_t>(n_));
   for (Index k = 0; k < n_; ++k) out[variable_[k]] = F_[k];
@@ -393,6 +445,7 @@ std::vector<double> DualSolver<T>::gradient() const {
 
 template <class T>
 void DualSolver<T>::reset_gradient(const std::vector<double>& F) {
+  finish_deferred();  // rows that are kept get their values
   shrunk_.clear();
   extrapolation_.forget();
   amplified_ = 1.0;

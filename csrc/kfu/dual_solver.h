@@ -12,6 +12,15 @@
 // remembers β as it was; unshrinking adds to their F what β has gained since. A run never ends
 // without a check of all variables.
 //
+// Deferred columns. Pair steps are the work of one thread. So that others need not wait for it, a
+// round may bring F up to date in one half of the active places only; the next chunk is chosen from
+// that half, and while it is chosen and solved the other threads do the rest (column_work.h). Then
+// the halves change places. Variables of the chunk whose column is not up to date have the F of
+// the last subproblem. Which columns are deferred, and in which order a column gains its rows, does
+// not depend on threads: with one, the same is done in turn. Whatever needs F of all variables (the
+// end, shrinking, extrapolation, too few violators in a half) waits for the rest first. Places are
+// dealt to the halves in turn, so that both are alike however the data are sorted.
+//
 // Extrapolation. Where many chunks are needed to meet every unbounded variable, snapshots of (β, F)
 // give directions whose curvature is known, and now and then β is moved to the best point they span
 // (extrapolation.h). Snapshots are of one order of the places: shrinking, unshrinking and a new
@@ -23,9 +32,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
+#include "kfu/column_work.h"
 #include "kfu/dual.h"
 #include "kfu/extrapolation.h"
 #include "kfu/gram.h"
@@ -50,9 +61,9 @@ class OuterLoop {
   /// β by variable.
   virtual std::vector<double> beta() const = 0;
   /// The maximised dual by the maintained gradient; that of shrunk variables is out of date.
-  virtual double objective() const = 0;
+  virtual double objective() = 0;
   /// The maintained gradient by variable, or nothing when some of it is out of date (shrunk).
-  virtual std::vector<double> gradient() const = 0;
+  virtual std::vector<double> gradient() = 0;
   /// Replaces the maintained gradient (by variable) by a more accurate one, for all variables.
   virtual void reset_gradient(const std::vector<double>& F) = 0;
   /// How far rounding to fixed point takes a value of K from what the Gram gives.
@@ -75,8 +86,8 @@ class DualSolver final : public OuterLoop {
   Status round() override;
   const Info& info() const override { return info_; }
   std::vector<double> beta() const override;
-  double objective() const override;
-  std::vector<double> gradient() const override;
+  double objective() override;
+  std::vector<double> gradient() override;
   void reset_gradient(const std::vector<double>& F) override;
   double rounding() const override { return row_tier_->is_fixed() ? kFixedError : 0.0; }
   void set_goal(double tolerance, Index iterations) override {
@@ -105,6 +116,33 @@ class DualSolver final : public OuterLoop {
     std::vector<KeptRow<T>> keep;  // the same, or none where a row has no room for more
   };
 
+  struct Moves {  // of a subproblem
+    std::vector<Index> places;
+    std::vector<double> delta;
+  };
+
+  struct Batch {  // the rows of variables that moved: kept, kept in part, and to be computed
+    std::vector<KeptRow<T>> kept;
+    std::vector<double> kept_delta;
+    std::map<Index, Extension> short_rows;  // by the number of columns they have
+    std::vector<Index> points;
+    std::vector<double> delta;
+    std::vector<KeptRow<T>> keep;
+    std::vector<Index> extended, inserted;  // variables whose kept rows get more columns, or all
+  };
+
+  struct Deferred {  // columns whose F still lacks a batch
+    Deferred(std::unique_ptr<Batch> of, Index first, Index last)
+        : batch(std::move(of)), columns(first, last) {}
+    std::unique_ptr<Batch> batch;
+    StagedColumns columns;
+  };
+
+  struct Span {
+    Index first, last;
+  };
+
+  void deal_places();
   void initialise_gradient(const std::vector<double>* gradient);
   Index chunk_capacity() const;
   Index largest_chunk(Index limit) const;
@@ -112,36 +150,66 @@ class DualSolver final : public OuterLoop {
   void build_tiers(Index capacity);
   void count_evaluations();
   void grow_chunk_if_crowded();
+  void note_gap();
   void note_progress();
   bool progress_is_slow() const;
   bool has_earned_row(Index variable);
+  Index steps_left() const;
+  /// A round over all columns. `is_retry`: settled variables have been counted for it.
+  Status full_round(bool is_retry);
+  /// A round alongside the deferred columns. False, and nothing done but their F brought up to
+  /// date, where all variables have to be looked at.
+  bool overlapped_round();
+  bool choose_from_current(GroupEnds& ends, std::vector<Index>& entered);
+  /// Runs `work` in this thread while others do deferred columns. `to_the_end`: all are done then.
+  template <class Work>
+  void alongside(Work work, bool to_the_end);
+  void finish_deferred();
+  bool may_defer() const;
+  /// Places whose F is up to date, one range of them.
+  Span current() const;
+  bool is_current(Index k) const;
+  /// F of the place in slot s, by the last subproblem where its column is deferred.
+  double chunk_F(Index s) const { return is_current(chunk_[s]) ? F_[chunk_[s]] : chunk_F_[s]; }
+  /// Of the current places and of the chunk.
   GroupEnds scan() const;
-  /// Fills satisfaction_, which selection and shrinking read.
+  /// Fills satisfaction_, which selection and shrinking read, for the same.
   GroupViolations measure(const GroupEnds& ends);
+  WorkingSetEdit select(const GroupEnds& ends);
   /// Returns the slots that got a new variable.
-  std::vector<Index> edit_chunk(const GroupEnds& ends);
+  std::vector<Index> edit_chunk(WorkingSetEdit edit);
   void prepare_rows(const std::vector<Index>& entered);
   bool may_use_float(double inner) const;
+  Moves solve_chunk(const GroupEnds& ends);
   template <class G>
-  Index solve_chunk(Smo<T, G>& smo, double inner, Index steps, const Shift& shift);
+  Moves solve_chunk(Smo<T, G>& smo, double inner, Index steps, const Shift& shift);
   template <class G>
   void load_chunk(LocalProblem<T, G>& local, const Shift& shift) const;
   template <class G>
-  Index store_chunk(const LocalProblem<T, G>& local);
-  void update_gradient(const std::vector<Index>& places, const std::vector<double>& delta);
+  Moves store_chunk(const LocalProblem<T, G>& local, const Shift& shift);
+  /// Brings F up to date after a subproblem, or part of it.
+  void follow(const Moves& moves);
+  std::unique_ptr<Batch> make_batch(const Moves& moves);
+  bool update_in_halves(std::unique_ptr<Batch>& batch);
+  void update_now(const Batch& batch);
+  void update_gradient(const Moves& moves);
   void add_kept_rows(const std::vector<KeptRow<T>>& rows, const std::vector<double>& delta,
                      Index first, Index last);
   void extend_kept_rows(const Extension& part, Index valid);
   void recompute_linear_gradient();
-  /// Notes the gap; whether the early stage ends with it, and what it dropped is to be looked at.
+  /// Whether the early stage is over, by a gap.
+  bool early_stage_is_over(double gap);
+  /// Whether the early stage ends with the gap, and what it dropped is to be looked at.
   bool early_stage_ends();
   bool drops_early() const;
-  /// Returns whether variables have left, so that places have moved.
-  bool shrink_settled(const GroupEnds& ends, const GroupViolations& violations);
+  /// Whether settled variables, of which current places are counted, are to leave now.
+  bool should_shrink(const GroupEnds& ends, const GroupViolations& violations);
+  void drop_settled();
   Index count_settled(const GroupEnds& ends, const GroupViolations& violations);
   void apply_order(const std::vector<Index>& order);
   void unshrink();
-  /// After a round that moved so many variables: β may move on along earlier differences.
+  /// After a round that moved so many variables: whether β may move on along earlier differences.
+  bool extrapolation_is_due(Index moved);
   void extrapolate(Index moved);
   bool is_free(Index k) const { return is_unbounded(beta_[k], lower_[k], upper_[k], kink_[k]); }
   /// Sets what depends on the β of place k: its masks and whether its variable is unbounded.
@@ -169,6 +237,14 @@ class DualSolver final : public OuterLoop {
   std::vector<std::uint8_t> times_computed_;
   // By slot of the chunk.
   std::vector<Index> chunk_, entered_;
+  std::vector<double> chunk_F_;  // after the last subproblem
+
+  std::unique_ptr<Deferred> deferred_;
+  bool defers_;                    // there may be deferred columns at all
+  bool first_is_deferred_ = true;  // of the halves, in the last round
+  double other_gap_ = 0.0;         // that of the other half, when it was last looked at
+  Index other_settled_ = 0;        // variables of the other half, then
+  bool should_drop_ = false;       // a round alongside has found that settled ones are to leave
 
   std::unique_ptr<LinearMap> map_;
   std::shared_ptr<ColumnSet> columns_;  // the places, for full rows; none with map_

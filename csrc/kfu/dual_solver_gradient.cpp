@@ -1,7 +1,6 @@
 // How F of the active variables follows β: rows of those that moved, kept or formed, and steps
 // along earlier differences; see dual_solver.h for the contract.
 #include <algorithm>
-#include <map>
 
 #include "kfu/dual_solver.h"
 #include "kfu/row_sums.h"
@@ -28,31 +27,34 @@ constexpr double kMostAmplified = 1e3;
 
 template <class T>
 void DualSolver<T>::initialise_gradient(const std::vector<double>* gradient) {
-  std::vector<Index> places;
-  std::vector<double> delta;
+  Moves start;
   for (Index k = 0; k < n_; ++k)
     if (beta_[k] != 0.0) {
-      places.push_back(k);
-      delta.push_back(beta_[k]);
+      start.places.push_back(k);
+      start.delta.push_back(beta_[k]);
     }
-  if (places.empty()) return;
+  if (start.places.empty()) return;
   if (gradient == nullptr) {
-    update_gradient(places, delta);
+    update_gradient(start);
     return;
   }
-  F_ = *gradient;
+  for (Index k = 0; k < n_; ++k) F_[k] = (*gradient)[variable_[k]];
   if (map_) {
     std::vector<Index> points;
-    for (const Index k : places) points.push_back(point_[k]);
-    map_->add(points.data(), delta.data(), static_cast<Index>(points.size()));
+    for (const Index k : start.places) points.push_back(point_[k]);
+    map_->add(points.data(), start.delta.data(), static_cast<Index>(points.size()));
   }
 }
 
 template <class T>
+bool DualSolver<T>::extrapolation_is_due(Index moved) {
+  if (!selector_.adapts() || map_ || covers_all()) return false;
+  if (n_unbounded_ <= square_tier_->capacity()) return false;
+  return extrapolation_.is_due(moved, n_unbounded_);
+}
+
+template <class T>
 void DualSolver<T>::extrapolate(Index moved) {
-  if (!selector_.adapts() || map_ || covers_all()) return;
-  if (n_unbounded_ <= square_tier_->capacity()) return;
-  if (!extrapolation_.is_due(moved, n_unbounded_)) return;
   const DescentView<double> view{n_active_,     beta_.data(), lower_.data(),
                                  upper_.data(), kink_.data(), group_.data(),
                                  F_.data(),     n_groups_,    has_equality_};
@@ -64,7 +66,7 @@ void DualSolver<T>::extrapolate(Index moved) {
     for (Index k = 0; k < n_active_; ++k)
       if (beta_[k] != old_beta[k]) note_beta(k);
     if (!extrapolation_.stopped().empty())
-      update_gradient(extrapolation_.stopped(), extrapolation_.stopped_delta());
+      update_gradient({extrapolation_.stopped(), extrapolation_.stopped_delta()});
     if (objective_change(view, old_beta, old_F) < 0.0) {
       amplified_ *= extrapolation_.amplification();
       ++info_.extrapolations;
@@ -86,58 +88,82 @@ void DualSolver<T>::recompute_linear_gradient() {
   for (Index k = 0; k < n_active_; ++k) F_[k] += linear_[k] + ridge_[k] * beta_[k];
 }
 
+// The subproblem's own gradient is the whole gradient where the chunk covers all, unless F is a sum
+// of rounded values: it has to be one of them throughout.
+template <class T>
+void DualSolver<T>::follow(const Moves& moves) {
+  LapClock clock;
+  const Index moved = static_cast<Index>(moves.places.size());
+  if (covers_all() && !row_tier_->is_fixed()) {
+    for (std::size_t s = 0; s < chunk_.size(); ++s) F_[chunk_[s]] = chunk_F_[s];
+  } else if (extrapolation_is_due(moved)) {
+    update_gradient(moves);
+    extrapolate(moved);
+  } else if (moved > 0 && may_defer()) {
+    std::unique_ptr<Batch> batch = make_batch(moves);
+    if (!update_in_halves(batch)) update_now(*batch);
+  } else {
+    update_gradient(moves);
+  }
+  clock.lap(info_.seconds_gradient);
+  count_evaluations();
+  info_.n_active = n_active_;
+}
+
 // F of the active variables gains Σ delta·K(places, ·).
 template <class T>
-void DualSolver<T>::update_gradient(const std::vector<Index>& places,
-                                    const std::vector<double>& delta) {
-  if (map_) {
-    std::vector<Index> points;
-    for (const Index k : places) points.push_back(point_[k]);
-    map_->add(points.data(), delta.data(), static_cast<Index>(points.size()));
-    recompute_linear_gradient();
-    column_work_ += settings_.value_cost;
+void DualSolver<T>::update_gradient(const Moves& moves) {
+  if (moves.places.empty()) return;
+  if (!map_) {
+    update_now(*make_batch(moves));
     return;
   }
-  std::vector<KeptRow<T>> kept;
-  std::map<Index, Extension> short_rows;  // by the number of columns they have
-  std::vector<double> kept_delta, new_delta;
+  std::vector<Index> points;
+  for (const Index k : moves.places) points.push_back(point_[k]);
+  map_->add(points.data(), moves.delta.data(), static_cast<Index>(points.size()));
+  recompute_linear_gradient();
+  column_work_ += settings_.value_cost;
+}
+
+template <class T>
+std::unique_ptr<typename DualSolver<T>::Batch> DualSolver<T>::make_batch(const Moves& moves) {
+  auto made = std::make_unique<Batch>();
+  Batch& batch = *made;
   std::vector<Index> new_places;
   Index n_homeless = 0;  // rows that are short, and stay so: the rest is computed each time
-  for (std::size_t c = 0; c < places.size(); ++c) {
-    const Index k = places[c];
-    F_[k] += ridge_[k] * delta[c];
+  const Index n_moved = static_cast<Index>(moves.places.size());
+  for (Index c = 0; c < n_moved; ++c) {
+    const Index k = moves.places[c];
+    const double delta = moves.delta[c];
+    F_[k] += ridge_[k] * delta;
     const KeptRow<T> row = row_tier_->find(variable_[k]);
     if (!row) {
       new_places.push_back(k);
-      new_delta.push_back(delta[c]);
+      batch.delta.push_back(delta);
     } else if (row_tier_->valid(variable_[k]) < n_active_) {
-      Extension& part = short_rows[row_tier_->valid(variable_[k])];
+      Extension& part = batch.short_rows[row_tier_->valid(variable_[k])];
       const bool has_room = row_tier_->room(variable_[k]) >= n_active_;
       part.points.push_back(point_[k]);
-      part.delta.push_back(delta[c]);
+      part.delta.push_back(delta);
       part.rows.push_back(row);
       part.keep.push_back(has_room ? row : KeptRow<T>());
       if (has_room)
-        row_tier_->set_valid(variable_[k], n_active_);
+        batch.extended.push_back(variable_[k]);
       else
         ++n_homeless;
     } else {
-      kept.push_back(row);
-      kept_delta.push_back(delta[c]);
+      batch.kept.push_back(row);
+      batch.kept_delta.push_back(delta);
     }
   }
   Index n_missed = static_cast<Index>(new_places.size()) + n_homeless;
-  const auto empty = short_rows.find(0);  // memory of a row, but no values
-  if (empty != short_rows.end())
+  const auto empty = batch.short_rows.find(0);  // memory of a row, but no values
+  if (empty != batch.short_rows.end())
     for (const KeptRow<T>& row : empty->second.keep) n_missed += static_cast<bool>(row);
-  info_.cache_hits += static_cast<Index>(places.size()) - n_missed;
+  info_.cache_hits += n_moved - n_missed;
   info_.cache_misses += n_missed;
   column_work_ += static_cast<double>(n_missed) * (settings_.value_cost + kFunctionCost) +
-                  static_cast<double>(static_cast<Index>(places.size()) - n_missed) * kReadValue;
-  add_kept_rows(kept, kept_delta, 0, n_active_);
-  for (const auto& part : short_rows) extend_kept_rows(part.second, part.first);
-  std::vector<Index> points;
-  std::vector<KeptRow<T>> keep;
+                  static_cast<double>(n_moved - n_missed) * kReadValue;
   // Shared rows of bounded variables are worth keeping while there is room: other solvers may want
   // them.
   const bool is_full = !row_tier_->has_room(static_cast<Index>(new_places.size()), n_active_);
@@ -147,20 +173,34 @@ void DualSolver<T>::update_gradient(const std::vector<Index>& places,
   const Index still = std::max<Index>(n_unbounded_ - row_tier_->count(), 0);
   const Index room = row_tier_->has_room(still, n_) ? n_ : n_active_;
   for (const Index k : new_places) {
-    points.push_back(point_[k]);
+    batch.points.push_back(point_[k]);
     const bool worth = is_free(k) || displace_ == Displace::any || rows_are_shared_;
-    keep.push_back(worth ? row_tier_->insert(variable_[k], n_active_, is_free_, displace_,
-                                             has_earned_row(variable_[k]), room)
-                         : KeptRow<T>());
+    batch.keep.push_back(worth ? row_tier_->insert(variable_[k], n_active_, is_free_, displace_,
+                                                   has_earned_row(variable_[k]), room)
+                               : KeptRow<T>());
+    if (batch.keep.back()) batch.inserted.push_back(variable_[k]);
   }
   row_tier_->populate();
+  std::vector<KeptRow<T>>& keep = batch.keep;
   if (displace_ == Displace::any)  // a small tier may have displaced a row of this very batch
     for (std::size_t c = 0; c < keep.size(); ++c)
       for (std::size_t later = c + 1; later < keep.size() && keep[c]; ++later)
         if (keep[later] == keep[c]) keep[c] = {};
-  gram_.accumulate(points.data(), new_delta.data(), static_cast<Index>(points.size()), 1, *columns_,
-                   0, n_active_, F_.data(), n_, {keep.data(), row_tier_->is_fixed()});
-  full_row_evaluations_ += static_cast<Index>(points.size()) * n_active_;
+  for (const auto& part : batch.short_rows)
+    full_row_evaluations_ +=
+        static_cast<Index>(part.second.points.size()) * (n_active_ - part.first);
+  full_row_evaluations_ += static_cast<Index>(batch.points.size()) * n_active_;
+  return made;
+}
+
+template <class T>
+void DualSolver<T>::update_now(const Batch& batch) {
+  add_kept_rows(batch.kept, batch.kept_delta, 0, n_active_);
+  for (const auto& part : batch.short_rows) extend_kept_rows(part.second, part.first);
+  gram_.accumulate(batch.points.data(), batch.delta.data(), static_cast<Index>(batch.points.size()),
+                   1, *columns_, 0, n_active_, F_.data(), n_,
+                   {batch.keep.data(), row_tier_->is_fixed()});
+  for (const Index variable : batch.extended) row_tier_->set_valid(variable, n_active_);
 }
 
 template <class T>
@@ -176,7 +216,6 @@ void DualSolver<T>::extend_kept_rows(const Extension& part, Index valid) {
   add_kept_rows(part.rows, part.delta, 0, valid);
   gram_.accumulate(part.points.data(), part.delta.data(), count, 1, *columns_, valid, n_active_,
                    F_.data(), n_, {part.keep.data(), row_tier_->is_fixed()});
-  full_row_evaluations_ += count * (n_active_ - valid);
 }
 
 // Whether fresh memory may be got for a row that is about to be computed.
@@ -196,8 +235,12 @@ template void DualSolver<float>::add_kept_rows(const std::vector<KeptRow<float>>
                                                const std::vector<double>&, Index, Index);
 template void DualSolver<float>::extend_kept_rows(const Extension&, Index);
 template bool DualSolver<float>::has_earned_row(Index);
-template void DualSolver<float>::update_gradient(const std::vector<Index>&,
-                                                 const std::vector<double>&);
+template bool DualSolver<float>::extrapolation_is_due(Index);
+template void DualSolver<float>::follow(const Moves&);
+template void DualSolver<float>::update_gradient(const Moves&);
+template void DualSolver<float>::update_now(const Batch&);
+template std::unique_ptr<typename DualSolver<float>::Batch> DualSolver<float>::make_batch(
+    const Moves&);
 template void DualSolver<double>::initialise_gradient(const std::vector<double>*);
 template void DualSolver<double>::extrapolate(Index);
 template void DualSolver<double>::recompute_linear_gradient();
@@ -205,7 +248,11 @@ template void DualSolver<double>::add_kept_rows(const std::vector<KeptRow<double
                                                 const std::vector<double>&, Index, Index);
 template void DualSolver<double>::extend_kept_rows(const Extension&, Index);
 template bool DualSolver<double>::has_earned_row(Index);
-template void DualSolver<double>::update_gradient(const std::vector<Index>&,
-                                                  const std::vector<double>&);
+template bool DualSolver<double>::extrapolation_is_due(Index);
+template void DualSolver<double>::follow(const Moves&);
+template void DualSolver<double>::update_gradient(const Moves&);
+template void DualSolver<double>::update_now(const Batch&);
+template std::unique_ptr<typename DualSolver<double>::Batch> DualSolver<double>::make_batch(
+    const Moves&);
 
 }  // namespace kfu

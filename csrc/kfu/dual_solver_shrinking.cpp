@@ -54,9 +54,16 @@ void permute(const std::vector<Index>& order, Buffer<double>& scratch, std::vect
 // one for each move. So a tenth of the violators' average suffices there (on cod-rna one in fifty
 // of such is wrong), and all variables are looked at when the stage ends.
 template <class T>
-bool DualSolver<T>::shrink_settled(const GroupEnds& ends, const GroupViolations& violations) {
+bool DualSolver<T>::should_shrink(const GroupEnds& ends, const GroupViolations& violations) {
   if (n_active_ <= 2 * square_tier_->capacity()) return false;
   Index leaving = count_settled(ends, violations);
+  if (deferred_) {  // the other half as it was the last time
+    const Index counted = leaving;
+    leaving += other_settled_;
+    other_settled_ = counted;
+  } else {
+    other_settled_ = leaving / 2;
+  }
   for (const Index k : chunk_) leaving -= settled_rounds_[k] >= kSettledRounds;
   wasted_work_ += static_cast<double>(leaving) * column_work_;
   column_work_ = 0.0;
@@ -68,7 +75,11 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends, const GroupViolations&
   const double cost = kMoveValue * (active * rows + staying) + staying * columns;
   if (wasted_work_ < cost) return false;
   wasted_work_ = 0.0;
+  return true;
+}
 
+template <class T>
+void DualSolver<T>::drop_settled() {
   std::vector<Index> order(static_cast<std::size_t>(n_active_)), last(order);
   std::vector<std::uint16_t> stays(static_cast<std::size_t>(n_active_ / 16 + 1), 0);
   Index remaining = 0, gone = 0;
@@ -90,15 +101,20 @@ bool DualSolver<T>::shrink_settled(const GroupEnds& ends, const GroupViolations&
   else
     row_tier_->part_columns(stays, n_active_, is_free_, gram_.simd());
   n_active_ = remaining;
+  other_settled_ = 0;
   ++info_.shrinks;
-  return true;
+}
+
+template <class T>
+bool DualSolver<T>::early_stage_is_over(double gap) {
+  widest_early_gap_ = std::max(widest_early_gap_, gap);
+  return gap <= kFallen * widest_early_gap_;
 }
 
 template <class T>
 bool DualSolver<T>::early_stage_ends() {
   if (!is_early_) return false;
-  widest_early_gap_ = std::max(widest_early_gap_, info_.gap);
-  is_early_ = info_.gap > kFallen * widest_early_gap_;
+  is_early_ = !early_stage_is_over(info_.gap);
   return !is_early_ && has_dropped_early_;
 }
 
@@ -109,7 +125,8 @@ bool DualSolver<T>::drops_early() const {
   return static_cast<double>(info_.cache_misses) > kRecomputed * static_cast<double>(n_support);
 }
 
-// Brings settled_rounds_ up to date; returns how many are kSettledRounds or more.
+// Brings settled_rounds_ of the current places up to date; returns how many are kSettledRounds or
+// more.
 template <class T>
 Index DualSolver<T>::count_settled(const GroupEnds& ends, const GroupViolations& violations) {
   const double farther = drops_early() ? kEarlyFarther : kFarther;
@@ -120,11 +137,13 @@ Index DualSolver<T>::count_settled(const GroupEnds& ends, const GroupViolations&
     far[g] = 0.5 * pair_gap(ends.of[g]);
     if (checks_ == 0) far[g] = std::min(far[g], farther * mean);
   }
+  const Span span = current();
   if (n_groups_ == 1)
-    return outer_loops_.count_settled(satisfaction_.data(), far[0], settled_rounds_.data(),
-                                      kSettledRounds, n_active_);
+    return outer_loops_.count_settled(satisfaction_.data() + span.first, far[0],
+                                      settled_rounds_.data() + span.first, kSettledRounds,
+                                      span.last - span.first);
   Index count = 0;
-  for (Index k = 0; k < n_active_; ++k) {
+  for (Index k = span.first; k < span.last; ++k) {
     const bool is_settled = satisfaction_[k] > far[static_cast<int>(group_[k])];
     settled_rounds_[k] = is_settled ? settled_rounds_[k] + 1 : 0;
     count += settled_rounds_[k] >= kSettledRounds;
@@ -197,8 +216,12 @@ template bool DualSolver<float>::early_stage_ends();
 template bool DualSolver<double>::early_stage_ends();
 template bool DualSolver<float>::drops_early() const;
 template bool DualSolver<double>::drops_early() const;
-template bool DualSolver<float>::shrink_settled(const GroupEnds&, const GroupViolations&);
-template bool DualSolver<double>::shrink_settled(const GroupEnds&, const GroupViolations&);
+template bool DualSolver<float>::early_stage_is_over(double);
+template bool DualSolver<double>::early_stage_is_over(double);
+template bool DualSolver<float>::should_shrink(const GroupEnds&, const GroupViolations&);
+template bool DualSolver<double>::should_shrink(const GroupEnds&, const GroupViolations&);
+template void DualSolver<float>::drop_settled();
+template void DualSolver<double>::drop_settled();
 template Index DualSolver<float>::count_settled(const GroupEnds&, const GroupViolations&);
 template Index DualSolver<double>::count_settled(const GroupEnds&, const GroupViolations&);
 template void DualSolver<float>::apply_order(const std::vector<Index>&);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "kfu/column_work.h"
 #include "kfu/fixed_rows.h"
 #include "kfu/kernels.h"
 #include "kfu/types.h"
@@ -101,6 +102,15 @@ class Gram {
   virtual void accumulate(const Index* points, const double* coef, Index n_rows, Index n_outputs,
                           const ColumnSet& columns, Index first, Index last, double* sums,
                           Index ld_sums, const KeepRows<T>& keep) const = 0;
+
+  /// accumulate() with one output, prepared for any ranges of columns and as many threads as the
+  /// Gram was made with; `coef` and `keep.rows` outlive it. Null where that cannot be prepared in
+  /// one piece: rows that take too much memory, or a few that are better met in another way.
+  virtual std::unique_ptr<ColumnWork> accumulation(const Index*, const double*, Index,
+                                                   const ColumnSet&, double*,
+                                                   const KeepRows<T>&) const {
+    return nullptr;
+  }
 
   /// Both triangles from one evaluation: sums[c] += Σ_r coef[r] · K(points[r], columns[c]) and
   /// row_sums[r] += Σ_c column_coef[c] · K(points[r], columns[c]) for c in [first, last), all

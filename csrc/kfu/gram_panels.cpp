@@ -108,6 +108,10 @@ class PanelGram final : public Gram<T> {
     run(points, n_rows, columns, first, last, sink);
   }
 
+  std::unique_ptr<ColumnWork> accumulation(const Index* points, const double* coef, Index n_rows,
+                                           const ColumnSet& columns, double* sums,
+                                           const KeepRows<T>& keep) const override;
+
   void accumulate_both(const Index* points, const double* coef, Index n_rows,
                        const ColumnSet& columns, Index first, Index last, const double* column_coef,
                        double* sums, double* row_sums) const override {
@@ -121,12 +125,17 @@ class PanelGram final : public Gram<T> {
   }
 
  private:
+  class PreparedRows;
+  friend class PreparedRows;
+
   static constexpr double unit_roundoff = std::numeric_limits<T>::epsilon() / 2;
 
   ValueError value_error_from(const Points<T>& points, Index max_count) const;
   void run(const Index* points, Index n_rows, const ColumnSet& columns, Index first, Index last,
            const Sink<T>& sink) const;
   void run_batch(const PanelJob<T>& job, int threads, Workspace<T>& space) const;
+  Index panels_of_task(Index n_panels, int threads, bool is_fixed) const;
+  bool is_spread(const PanelColumns<T>& columns, Index n_rows) const;
   Index batch_rows() const;
   int threads_for(Index n_rows, Index n_columns) const;
   void prepare_rows(const Index* points, Index n_rows, int threads, Workspace<T>& space,
@@ -373,6 +382,21 @@ PanelScratch<T> PanelGram<T>::scratch_of(Workspace<T>& space, int thread) const 
   return scratch;
 }
 
+// Panels that fit the second-level cache; fewer, where threads are to end together, unless tasks
+// become too small. Tasks meet where blocks of kept rows do.
+template <class T>
+Index PanelGram<T>::panels_of_task(Index n_panels, int threads, bool is_fixed) const {
+  const Index panel_bytes =
+      std::max<Index>(program_.total_depth(), 1) * plan_.width * Index{sizeof(T)};
+  Index panels = std::min<Index>(std::max<Index>(cache_bytes / panel_bytes, 4), 64);
+  if (threads > 1) {
+    const Index small = std::min(small_task, n_panels / (4 * threads));
+    panels = std::min(panels, std::max<Index>({n_panels / (16 * threads), small, 1}));
+  }
+  const Index whole = is_fixed ? std::max<Index>(kFixedColumns / plan_.width, 1) : 1;
+  return (panels + whole - 1) / whole * whole;
+}
+
 template <class T>
 void PanelGram<T>::run_batch(const PanelJob<T>& job, int threads, Workspace<T>& space) const {
   const Index width = plan_.width;
@@ -383,18 +407,9 @@ void PanelGram<T>::run_batch(const PanelJob<T>& job, int threads, Workspace<T>& 
     ops_.block(job, first_panel, last_panel, scratch_of(space, 0));
     return;
   }
-  const Index panel_bytes = std::max<Index>(program_.total_depth(), 1) * width * Index{sizeof(T)};
-  Index panels = std::min<Index>(std::max<Index>(cache_bytes / panel_bytes, 4), 64);
-  if (threads > 1) {  // many tasks, so that threads end together, unless they become too small
-    const Index small = std::min(small_task, n_panels / (4 * threads));
-    panels = std::min(panels, std::max<Index>({n_panels / (16 * threads), small, 1}));
-  }
-  Index origin = first_panel;
-  if (job.sink.is_fixed && width < kFixedColumns) {  // tasks meet where blocks of kept rows do
-    const Index whole = kFixedColumns / width;
-    panels = (panels + whole - 1) / whole * whole;
-    origin = first_panel / whole * whole;
-  }
+  const Index panels = panels_of_task(n_panels, threads, job.sink.is_fixed);
+  const Index whole = job.sink.is_fixed ? std::max<Index>(kFixedColumns / width, 1) : 1;
+  const Index origin = first_panel / whole * whole;
   const Index n_blocks = (last_panel - origin + panels - 1) / panels;
   const auto run_block = [&](Index b, int thread) {
     const Index begin = origin + b * panels;
@@ -410,6 +425,12 @@ void PanelGram<T>::run_batch(const PanelJob<T>& job, int threads, Workspace<T>& 
 }
 
 template <class T>
+bool PanelGram<T>::is_spread(const PanelColumns<T>& columns, Index n_rows) const {
+  const bool is_expanded = columns.sides()[0].panels != nullptr;
+  return data_.is_csr && !is_expanded && n_rows <= spread_groups * ops_.lanes;
+}
+
+template <class T>
 void PanelGram<T>::run(const Index* points, Index n_rows, const ColumnSet& columns, Index first,
                        Index last, const Sink<T>& sink) const {
   if (n_rows <= 0 || last <= first) return;
@@ -418,7 +439,7 @@ void PanelGram<T>::run(const Index* points, Index n_rows, const ColumnSet& colum
   std::vector<RowSide<T>> row_sides(program_.specs.size());
   std::unique_ptr<Workspace<T>> space = take_workspace();
   const bool is_expanded = column_sides[0].panels != nullptr;
-  const bool is_spread = data_.is_csr && !is_expanded && n_rows <= spread_groups * ops_.lanes;
+  const bool is_spread = this->is_spread(set, n_rows);
   const Index step = is_spread ? ops_.lanes : batch_rows();
   for (Index begin = 0; begin < n_rows; begin += step) {
     const Index count = std::min(step, n_rows - begin);
@@ -444,6 +465,66 @@ void PanelGram<T>::run(const Index* points, Index n_rows, const ColumnSet& colum
     if (is_spread) spread_rows(points + begin, count, n_spread, true, *space, row_sides);
   }
   return_workspace(std::move(space));
+}
+
+/// Rows that are packed, to meet any columns.
+template <class T>
+class PanelGram<T>::PreparedRows final : public ColumnWork {
+ public:
+  PreparedRows(const PanelGram& gram, const Index* points, Index n_rows,
+               const PanelColumns<T>& columns, const Sink<T>& sink)
+      : gram_(gram),
+        space_(gram.take_workspace()),
+        column_sides_(columns.sides()),
+        row_sides_(column_sides_.size()) {
+    const bool is_expanded = column_sides_[0].panels != nullptr;
+    gram.prepare_rows(points, n_rows, gram.threads_for(n_rows, columns.size()), *space_,
+                      row_sides_);
+    gram.prepare_scratch(columns, is_expanded, gram.threads_, *space_);
+    job_.plan = &gram.plan_;
+    job_.rows = row_sides_.data();
+    job_.columns = column_sides_.data();
+    job_.n_rows = n_rows;
+    job_.sink = sink;
+  }
+  ~PreparedRows() override { gram_.return_workspace(std::move(space_)); }
+
+  Index width(Index n_columns) const override {
+    const Index n_panels = (n_columns + gram_.plan_.width - 1) / gram_.plan_.width;
+    return gram_.plan_.width * gram_.panels_of_task(n_panels, gram_.threads_, job_.sink.is_fixed);
+  }
+
+  void run(Index first, Index last, int thread) override {
+    PanelJob<T> job = job_;
+    job.first = first;
+    job.last = last;
+    const Index width = gram_.plan_.width;
+    gram_.ops_.block(job, first / width, (last + width - 1) / width,
+                     gram_.scratch_of(*space_, thread));
+  }
+
+ private:
+  const PanelGram& gram_;
+  std::unique_ptr<Workspace<T>> space_;
+  std::vector<ColumnSide<T>> column_sides_;
+  std::vector<RowSide<T>> row_sides_;
+  PanelJob<T> job_;
+};
+
+template <class T>
+std::unique_ptr<ColumnWork> PanelGram<T>::accumulation(const Index* points, const double* coef,
+                                                       Index n_rows, const ColumnSet& columns,
+                                                       double* sums,
+                                                       const KeepRows<T>& keep) const {
+  const auto& set = static_cast<const PanelColumns<T>&>(columns);
+  if (n_rows == 0 || n_rows > batch_rows() || is_spread(set, n_rows)) return nullptr;
+  Sink<T> sink;
+  sink.keep = keep.rows;
+  sink.is_fixed = keep.is_fixed;
+  sink.coef = coef;
+  sink.n_outputs = 1;
+  sink.sums = sums;
+  return std::make_unique<PreparedRows>(*this, points, n_rows, set, sink);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ enum class Status {
 /// Counters of the outer and inner loops; all start at zero.
 struct Info {
   Index rounds = 0;              ///< subproblems solved
+  Index overlapped_rounds = 0;   ///< of these, alongside deferred columns
   Index iterations = 0;          ///< pair (or single-variable) steps
   Index kernel_evaluations = 0;  ///< values of K computed, padding not counted
   Index cache_hits = 0;          ///< full rows found in the rectangular tier

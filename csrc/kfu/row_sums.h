@@ -4,47 +4,76 @@
 #include <algorithm>
 #include <vector>
 
+#include "kfu/column_work.h"
 #include "kfu/fixed_rows.h"
 #include "kfu/smo_loops.h"
 
 namespace kfu {
 
-/// F[k] += Σ_r delta[r]·rows[r][k] for k in [first, last), in the order of r: threads do not change
-/// a bit. Rows are all of T or all in fixed point. Each thread works on equal pieces of the
-/// columns, as long as the second-level cache has room for their F: a row is then read in few long
-/// streams, and none waits for another's last piece.
+/// F[k] += Σ_r delta[r]·rows[r][k], in the order of r. Rows are all of T or all in fixed point.
+/// Each thread works on equal pieces of the columns, as long as the second-level cache has room for
+/// their F: a row is then read in few long streams, and none waits for another's last piece.
+template <class T>
+class RowSums final : public ColumnWork {
+ public:
+  RowSums(Simd simd, double* F, const std::vector<KeptRow<T>>& rows,
+          const std::vector<double>& delta, int threads, Index most_columns = 16384)
+      : loops_(smo_loops<T, double>(simd)),
+        fixed_loops_(fixed_loops(simd)),
+        F_(F),
+        delta_(delta),
+        threads_(threads),
+        most_columns_(most_columns),
+        is_fixed_(!rows.empty() && rows[0].fixed != nullptr) {
+    for (const KeptRow<T>& row : rows) {
+      if (is_fixed_)
+        fixed_.push_back(row.fixed);
+      else
+        floating_.push_back(row.floating);
+    }
+    shifted_.resize(static_cast<std::size_t>(threads), floating_);
+  }
+
+  Index width(Index n_columns) const override {
+    const Index n_wanted = threads_ * (n_columns / (threads_ * most_columns_) + 1);
+    const Index unit = is_fixed_ ? kFixedColumns : kLoopPad;  // pieces are of whole blocks
+    return (n_columns / n_wanted + unit) / unit * unit;
+  }
+
+  void run(Index first, Index last, int thread) override {
+    const Index n_rows = static_cast<Index>(delta_.size());
+    if (is_fixed_) {
+      fixed_loops_.add_rows(F_, fixed_.data(), delta_.data(), n_rows, first, last);
+      return;
+    }
+    std::vector<const T*>& rows = shifted_[static_cast<std::size_t>(thread)];
+    for (Index r = 0; r < n_rows; ++r) rows[r] = floating_[r] + first;
+    loops_.add_rows(F_ + first, rows.data(), delta_.data(), n_rows, last - first);
+  }
+
+ private:
+  const SmoLoops<T, double>& loops_;
+  const FixedLoops& fixed_loops_;
+  double* F_;
+  std::vector<double> delta_;
+  int threads_;
+  Index most_columns_;
+  bool is_fixed_;
+  std::vector<const FixedBlock*> fixed_;
+  std::vector<const T*> floating_;
+  std::vector<std::vector<const T*>> shifted_;  // by thread
+};
+
+/// The same for k in [first, last), at once: threads do not change a bit.
 template <class T>
 void add_rows_in_shares(Simd simd, double* F, const std::vector<KeptRow<T>>& rows,
                         const std::vector<double>& delta, Index first, Index last, int threads) {
-  constexpr Index kMostColumns = 16384;
   constexpr Index kParallelValues = 200000;
   const Index n_rows = static_cast<Index>(rows.size()), n_columns = last - first;
   if (n_rows == 0 || n_columns <= 0) return;
-  const SmoLoops<T, double>& loops = smo_loops<T, double>(simd);
-  const FixedLoops& fixed = fixed_loops(simd);
-  const bool is_fixed = rows[0].fixed != nullptr;
-  const Index n_wanted = threads * (n_columns / (threads * kMostColumns) + 1);
-  const Index unit = is_fixed ? kFixedColumns : kLoopPad;
-  const Index start = is_fixed ? first / unit * unit : first;  // pieces are of whole blocks
-  const Index width = ((last - start) / n_wanted + unit) / unit * unit;
-  const Index n_pieces = (last - start + width - 1) / width;
-  // Before the region: running out of memory would end the process.
-  std::vector<const T*> shifted;
-  std::vector<const FixedBlock*> blocks;
-  for (const KeptRow<T>& row : rows)
-    if (is_fixed) blocks.push_back(row.fixed);
-  for (Index p = 0; p < n_pieces && !is_fixed; ++p)
-    for (const KeptRow<T>& row : rows) shifted.push_back(row.floating + start + p * width);
-#pragma omp parallel for schedule(dynamic) \
-    num_threads(threads) if (n_rows * n_columns > kParallelValues)
-  for (Index p = 0; p < n_pieces; ++p) {
-    const Index begin = std::max(first, start + p * width);
-    const Index end = std::min(last, start + (p + 1) * width);
-    if (is_fixed)
-      fixed.add_rows(F, blocks.data(), delta.data(), n_rows, begin, end);
-    else
-      loops.add_rows(F + begin, shifted.data() + p * n_rows, delta.data(), n_rows, end - begin);
-  }
+  StagedColumns columns(first, last);
+  columns.add(std::make_shared<RowSums<T>>(simd, F, rows, delta, threads), first, last);
+  run_by_all(columns, n_rows * n_columns > kParallelValues ? threads : 1);
 }
 
 }  // namespace kfu

@@ -38,10 +38,11 @@ double satisfaction(const WorkingSetView& v, Index k, const Thresholds& thetas) 
 // at them all once.
 double cut_for(const WorkingSetView& v, Index wanted, double enough) {
   constexpr Index kSample = 1024;
-  if (v.n_active < 4 * kSample) return enough;
+  const Index count = v.last - v.first;
+  if (count < 4 * kSample) return enough;
   std::vector<double> sample(static_cast<std::size_t>(kSample));
-  for (Index k = 0; k < kSample; ++k) sample[k] = v.satisfaction[k * v.n_active / kSample];
-  const Index rank = wanted * kSample / v.n_active, more = rank + rank / 4 + 32;
+  for (Index k = 0; k < kSample; ++k) sample[k] = v.satisfaction[v.first + k * count / kSample];
+  const Index rank = wanted * kSample / count, more = rank + rank / 4 + 32;
   if (more >= kSample) return enough;
   std::nth_element(sample.begin(), sample.begin() + more, sample.end());
   return std::min(sample[more], enough);
@@ -66,7 +67,7 @@ std::vector<Index> worst_outside(const WorkingSetView& v, Index room, std::vecto
   Index* places = work.data();
   for (;;) {
     Index count = 0;
-    for (Index k = 0; k < v.n_active; ++k) {  // no branch: which violate cannot be foreseen
+    for (Index k = v.first; k < v.last; ++k) {  // no branch: which violate cannot be foreseen
       places[count] = k;
       count += v.satisfaction[k] < cut;
     }
@@ -152,15 +153,16 @@ void lead_with_pair(const WorkingSetView& v, std::vector<Index>& add) {
 
 // Slots to give up so that `wanted` places find room: bounded variables before unbounded ones,
 // among the bounded the most satisfied first, among the unbounded those longest in the chunk; the
-// maximal violating pair never.
-std::vector<Index> evict_most_satisfied(const WorkingSetView& v, Index wanted) {
+// maximal violating pair never. satisfied(k) is how much place k of the chunk is.
+template <class Satisfied>
+std::vector<Index> evict_most_satisfied(const WorkingSetView& v, Index wanted,
+                                        Satisfied satisfied) {
   const Index missing = wanted - (v.capacity - static_cast<Index>(v.chunk.size()));
   std::vector<Index> bounded, unbounded;
   if (missing <= 0) return bounded;
-  const Thresholds theta = thresholds(v);
   for (Index s = 0; s < static_cast<Index>(v.chunk.size()); ++s)
     if (!is_an_end(v, v.chunk[s])) (is_free(v, v.chunk[s]) ? unbounded : bounded).push_back(s);
-  keep_smallest(bounded, missing, [&](Index s) { return -satisfaction(v, v.chunk[s], theta); });
+  keep_smallest(bounded, missing, [&](Index s) { return -satisfied(v.chunk[s]); });
   keep_smallest(unbounded, missing - static_cast<Index>(bounded.size()),
                 [&](Index s) { return static_cast<double>(v.entered[s]); });
   bounded.insert(bounded.end(), unbounded.begin(), unbounded.end());
@@ -235,7 +237,8 @@ WorkingSetEdit WorkingSetSelector::svmfu(const WorkingSetView& v) {
   edit.add = worst_outside(v, room, candidates_);
   lead_with_pair(v, edit.add);
   if (static_cast<Index>(edit.add.size()) > v.capacity) edit.add.resize(v.capacity);
-  edit.evict = evict_most_satisfied(v, static_cast<Index>(edit.add.size()));
+  edit.evict = evict_most_satisfied(v, static_cast<Index>(edit.add.size()),
+                                    [&](Index k) { return v.satisfaction[k]; });
   edit.add.resize(std::min(edit.add.size(), edit.evict.size() + static_cast<std::size_t>(empty)));
   return edit;
 }
@@ -280,7 +283,8 @@ WorkingSetEdit WorkingSetSelector::osuna(const WorkingSetView& v) {
   }
   lead_with_pair(v, edit.add);
   const Index empty = v.capacity - static_cast<Index>(v.chunk.size());
-  edit.evict = evict_most_satisfied(v, static_cast<Index>(edit.add.size()));
+  edit.evict = evict_most_satisfied(v, static_cast<Index>(edit.add.size()),
+                                    [&](Index k) { return satisfaction(v, k, theta); });
   edit.add.resize(std::min(edit.add.size(), edit.evict.size() + static_cast<std::size_t>(empty)));
   return edit;
 }

@@ -31,10 +31,11 @@ namespace kfu {
 /// What a rule looks at: the active variables, by place.
 struct WorkingSetView {
   Index n_active;
+  Index first, last;  ///< places that svmfu may choose from: the F of others may be out of date
   const double* F;
   const double* up_mask;   ///< F + up_mask: the slope upwards, +inf where there is no way up
   const double* low_mask;  ///< F + low_mask: the slope downwards, −inf where there is no way down
-  const double* satisfaction;  ///< for svmfu
+  const double* satisfaction;  ///< for svmfu: of [first, last) and of the chunk
   const double* beta;
   const double* lower;
   const double* upper;
