@@ -186,6 +186,10 @@ std::unique_ptr<typename DualSolver<T>::Batch> DualSolver<T>::make_batch(const M
     for (std::size_t c = 0; c < keep.size(); ++c)
       for (std::size_t later = c + 1; later < keep.size() && keep[c]; ++later)
         if (keep[later] == keep[c]) keep[c] = {};
+  for (std::vector<Index>* rows : {&batch.extended, &batch.inserted}) {  // less those displaced
+    const auto is_gone = [this](Index variable) { return !row_tier_->has(variable); };
+    rows->erase(std::remove_if(rows->begin(), rows->end(), is_gone), rows->end());
+  }
   for (const auto& part : batch.short_rows)
     full_row_evaluations_ +=
         static_cast<Index>(part.second.points.size()) * (n_active_ - part.first);

@@ -67,11 +67,13 @@ class RowTier {
   void recut(Index columns);
   bool is_fixed() const { return form_ == RowForm::fixed; }
 
+  bool has(Index variable) const { return slot_of_[variable] >= 0; }
   /// The row of `variable`, or none. Valid for columns [0, valid(variable)). Marks it as used.
   KeptRow<T> find(Index variable);
+  /// Both require has(variable).
   Index valid(Index variable) const { return entries_[slot_of_[variable]].valid; }
   void set_valid(Index variable, Index columns) { entries_[slot_of_[variable]].valid = columns; }
-  /// How many columns the row of `variable` has room for. Requires find(variable).
+  /// How many columns the row of `variable` has room for. Requires has(variable).
   Index room(Index variable) const { return entries_[slot_of_[variable]].room; }
   /// Tells the rows that may give way from here on: those of bounded variables, the least recently
   /// used first. insert() takes their memory before it asks for more, which costs as much to touch
