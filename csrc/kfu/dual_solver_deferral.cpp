@@ -18,9 +18,11 @@ constexpr Index kLeastChunks = 3;
 constexpr Index kFewViolators = 12;
 constexpr Index kPieceColumns = 2048;  // of kept rows: what a thread may have to wait for
 constexpr Index kHalfUnit = 256;       // columns: whole panels, and whole blocks of kept rows
-// Up to so many threads all that is not F is left to one of them. Where there are more, they are
-// done with F before: they bring the chunk's block up to date together.
+// Up to so many threads all that is not F is left to one of them. Where there are more, or values
+// are as dear as this, they are done with F before: they bring the chunk's block up to date
+// together. (Two threads that part and meet once more in a round lose a tenth of a millisecond.)
 constexpr int kFewThreads = 2;
+constexpr double kDearBlock = 200.0;  // multiply-adds
 
 }  // namespace
 
@@ -158,7 +160,7 @@ bool DualSolver<T>::overlapped_round() {
     prepare_rows(entered);
     clock.lap(info_.seconds_block);
   };
-  if (settings_.threads <= kFewThreads) {
+  if (settings_.threads <= kFewThreads && settings_.value_cost < kDearBlock) {
     alongside(
         [&] {
           choose();
