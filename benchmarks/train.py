@@ -1,9 +1,10 @@
 """Training time beside the peers: ``python -m benchmarks.train [--quick | --hard] [--case a9a]``.
 
 Competitors take turns within one run (one process each), so that a machine that slows down slows
-all of them. Figures are medians of three; LIBSVM, which is slow, runs once. Claims are the ratios.
-The bound is the time to evaluate K(support vectors, all rows) once. Every training is a JSON line
-in benchmarks/results/train.jsonl; the table at the end is made from them, and ``--summary`` prints
+all of them. Figures are medians of three, ratios those of the turns' own ratios; LIBSVM, which is
+slow, runs once. Claims are the ratios. The bound is the time to evaluate K(support vectors, all
+rows) once. Every training is a JSON line in benchmarks/results/train.jsonl; the table at the end is
+made from them, and ``--summary`` prints
 that of the last complete run again (``--latest``: of the last run of each case). The hard cases
 are run beside oneDAL alone, once where it takes minutes.
 """
@@ -17,7 +18,7 @@ from benchmarks.cases import CASES, FULL_CASES, HARD_CASES, QUICK_CASES
 from benchmarks.competitors import COMPETITORS, SLOW, default_competitors
 from benchmarks.processes import run_module
 from benchmarks.records import RESULTS, Run, last_run, latest, read_lines
-from benchmarks.tables import by_competitor, machine_line, training_table
+from benchmarks.tables import by_competitor, machine_line, ratio, training_table
 
 MINUTES = 60.0  # seconds from which one training of a competitor has to do
 
@@ -27,17 +28,15 @@ def print_case(case: str, records: list[dict[str, Any]]) -> None:
     best = by_competitor(records)
     mine = best.get("kfu")
     for name, record in best.items():
-        ratio = record["seconds"] / mine["seconds"] if mine else float("nan")
+        times = ratio(record, mine) if mine else float("nan")
         print(
-            f"  {name:14s} {record['seconds']:8.3f} s  ×{ratio:6.2f}  "
+            f"  {name:14s} {record['seconds']:8.3f} s  ×{times:6.2f}  "
             f"objective {record['objective']:.6f}  gap {record['gap64']:.1e}  "
             f"SVs {record['n_sv']} ({record['n_free']} free)  {record['mib_peak']:.0f} MiB"
         )
     if mine:
-        times = mine["seconds"] / mine["bound_seconds"]
-        print(
-            f"  {'bound':14s} {mine['bound_seconds']:8.3f} s  kfu takes {times:.1f} times the bound"
-        )
+        bound, times = mine["bound_seconds"], mine["times_bound"]
+        print(f"  {'bound':14s} {bound:8.3f} s  kfu takes {times:.1f} times the bound")
     for record in records:
         if "error" in record:
             print(f"  {record['competitor']:14s} failed: {record['error']}")

@@ -143,10 +143,14 @@ void threads_do_not_change_a_bit(double cost, bool equality) {
   const Answer plain = solve<T>(toy, settings);
   CHECK(plain.info.overlapped_rounds == 0);
   const double square = 100.0 * 132.0 * sizeof(T);
-  for (const double rows : {0.0, 30.0, 1e4})  // kept: none, some, all
+  struct Rows {
+    double kept;        // none, some, all
+    double value_cost;  // dear values: others help with the block, which is gathered from rows
+  };
+  for (const Rows rows : {Rows{0.0, 60.0}, Rows{30.0, 60.0}, Rows{1e4, 60.0}, Rows{1e4, 250.0}})
     for (const bool shrinking : {false, true}) {
-      settings.value_cost = 60.0;
-      settings.cache_bytes = square + rows * 1500.0 * sizeof(T);
+      settings.value_cost = rows.value_cost;
+      settings.cache_bytes = square + rows.kept * 1500.0 * sizeof(T);
       settings.shrinking = shrinking;
       settings.threads = 1;
       const Answer one = solve<T>(toy, settings);
