@@ -284,7 +284,7 @@ def sweep_table(records: Sequence[Record], sweep: str) -> str:
             f"{point['value']:g}",
             seconds_text(point["seconds"]),
             f"{point['n_sv']} ({point['n_free']})",
-            f"{point['seconds'] / point['bound_seconds']:.1f}",
+            f"{point['times_bound']:.1f}",
             f"{point['mib_peak'] - point['mib_before']:.0f}",
         ]
         if has_peer:

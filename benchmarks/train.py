@@ -4,9 +4,8 @@ Competitors take turns within one run (one process each), so that a machine that
 all of them. Figures are medians of three, ratios those of the turns' own ratios; LIBSVM, which is
 slow, runs once. Claims are the ratios. The bound is the time to evaluate K(support vectors, all
 rows) once. Every training is a JSON line in benchmarks/results/train.jsonl; the table at the end is
-made from them, and ``--summary`` prints
-that of the last complete run again (``--latest``: of the last run of each case). The hard cases
-are run beside oneDAL alone, once where it takes minutes.
+made from them, and ``--summary`` prints that of the last complete run again (``--latest``: of the
+last run of each case). The hard cases are run beside oneDAL alone, once where it takes minutes.
 """
 
 from __future__ import annotations

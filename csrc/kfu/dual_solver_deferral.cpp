@@ -20,7 +20,7 @@ constexpr Index kPieceColumns = 2048;  // of kept rows: what a thread may have t
 constexpr Index kHalfUnit = 256;       // columns: whole panels, and whole blocks of kept rows
 // Up to so many threads all that is not F is left to one of them. Where there are more, or values
 // are as dear as this, they are done with F before: they bring the chunk's block up to date
-// together. (Two threads that part and meet once more in a round lose a tenth of a millisecond.)
+// together. (With cheaper values two threads gain nothing by meeting once more in a round.)
 constexpr int kFewThreads = 2;
 constexpr double kDearBlock = 200.0;  // multiply-adds
 
