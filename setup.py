@@ -31,7 +31,7 @@ LINK = ["-fopenmp", *EXTRA]
 GRAM = [
     f"csrc/kfu/{part}*.cpp"
     for part in (
-        *("kernels", "program", "points", "prefault", "sparse_copy", "columns", "panel_"),
+        *("kernels", "program", "points", "pages", "sparse_copy", "columns", "panel_"),
         *("gram", "extent"),
     )
 ]

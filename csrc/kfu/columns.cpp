@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kfu/prefault.h"
+#include "kfu/pages.h"
 
 namespace kfu {
 

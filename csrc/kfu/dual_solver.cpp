@@ -234,7 +234,7 @@ Status DualSolver<T>::full_round(bool is_retry) {
   const bool ends_early_stage = early_stage_ends();
   if ((ends_early_stage || is_done) && n_active_ < n_) {
     clock.lap(info_.seconds_selection);
-    unshrink();
+    unshrink(!is_done);
     // Those that can still not pair with any may leave again, a few times.
     if (is_done) {
       may_shrink_ = ++checks_ < kMostChecks;

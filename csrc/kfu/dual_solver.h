@@ -207,7 +207,7 @@ class DualSolver final : public OuterLoop {
   void drop_settled();
   Index count_settled(const GroupEnds& ends, const GroupViolations& violations);
   void apply_order(const std::vector<Index>& order);
-  void unshrink();
+  void unshrink(bool goes_on);
   /// After a round that moved so many variables: whether β may move on along earlier differences.
   bool extrapolation_is_due(Index moved);
   void extrapolate(Index moved);

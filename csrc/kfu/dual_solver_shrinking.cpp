@@ -169,9 +169,10 @@ void DualSolver<T>::apply_order(const std::vector<Index>& order) {
   if (columns_) columns_->assign(0, point_.data(), static_cast<Index>(order.size()));
 }
 
-// Brings F of the dropped variables up to date and makes all variables active.
+// Brings F of the dropped variables up to date and makes all variables active. Kept rows get the
+// columns they lack only if rounds are sure to follow: that is fresh memory.
 template <class T>
-void DualSolver<T>::unshrink() {
+void DualSolver<T>::unshrink(bool goes_on) {
   column_work_ = wasted_work_ = 0.0;
   std::fill(settled_rounds_.begin(), settled_rounds_.end(), 0);
   n_active_ = n_;
@@ -199,9 +200,9 @@ void DualSolver<T>::unshrink() {
       }
       points.push_back(point_[k]);
       delta.push_back(gained);
-      const bool goes_on =
-          row && valid == part->first && row_tier_->room(variable_[k]) >= part->last;
-      rows.push_back(goes_on ? row : KeptRow<T>());
+      const bool grows =
+          goes_on && row && valid == part->first && row_tier_->room(variable_[k]) >= part->last;
+      rows.push_back(grows ? row : KeptRow<T>());
       if (rows.back()) row_tier_->set_valid(variable_[k], part->last);
     }
     add_kept_rows(kept, kept_delta, part->first, part->last);
@@ -226,7 +227,7 @@ template Index DualSolver<float>::count_settled(const GroupEnds&, const GroupVio
 template Index DualSolver<double>::count_settled(const GroupEnds&, const GroupViolations&);
 template void DualSolver<float>::apply_order(const std::vector<Index>&);
 template void DualSolver<double>::apply_order(const std::vector<Index>&);
-template void DualSolver<float>::unshrink();
-template void DualSolver<double>::unshrink();
+template void DualSolver<float>::unshrink(bool);
+template void DualSolver<double>::unshrink(bool);
 
 }  // namespace kfu

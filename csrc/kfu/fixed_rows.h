@@ -55,6 +55,10 @@ struct FixedParts {
   std::uint8_t *low, *other_low;
 };
 
+struct FixedCounts {
+  Index staying, leaving;
+};
+
 /// Memory for them.
 class FixedScratch {
  public:
@@ -80,7 +84,7 @@ struct FixedLoops {
                    Index first, Index last);
   /// Stable partition of columns [0, m): those whose bit is set (bit c % 16 of stays[c / 16]) move
   /// to the front; the others follow, or are lost unless keeps_all. Returns how many stay.
-  /// `parts` have room for m + 16 columns each.
+  /// `parts` have room for m + 64 columns each.
   Index (*part)(FixedBlock* row, const std::uint16_t* stays, Index m, bool keeps_all,
                 const FixedParts& parts);
 };

@@ -24,12 +24,12 @@ RowTier<T>::RowTier(Index n_variables, double bytes, int threads, RowForm form)
     throw std::invalid_argument("rows in fixed point are rows of float");
 }
 
-// Giving a gigabyte back takes the system a tenth of a second: a slab for each thread at a time.
+// The pages first, by all threads: freeing a gigabyte is otherwise a tenth of a second for one.
 template <class T>
 RowTier<T>::~RowTier() {
-  const Index n_slabs = static_cast<Index>(slabs_.size());
-#pragma omp parallel for schedule(dynamic) num_threads(threads_) if (n_slabs > 1)
-  for (Index s = 0; s < n_slabs; ++s) slabs_[s].memory = Buffer<char>();
+  std::vector<MemoryRange> ranges;
+  for (Slab& slab : slabs_) ranges.push_back({slab.memory.data(), slab.memory.size()});
+  give_back(ranges, threads_);
 }
 
 // Whole cache lines.

@@ -17,7 +17,7 @@
 #include "kfu/fixed_rows.h"
 #include "kfu/gram.h"
 #include "kfu/outer_loops.h"
-#include "kfu/prefault.h"
+#include "kfu/pages.h"
 #include "kfu/types.h"
 
 namespace kfu {

@@ -8,7 +8,7 @@ namespace {
 
 SmoLoopTables tables(Simd simd) {
 #if defined(__x86_64__)
-  if (simd == Simd::avx512) return smo_loops_avx512();
+  if (simd == Simd::avx512) return smo_loops_avx512(__builtin_cpu_supports("avx512vbmi2"));
   if (simd == Simd::avx2) return smo_loops_avx2();
 #endif
   (void)simd;

@@ -20,10 +20,10 @@ namespace avx512_loops {
 // clang-format on
 }  // namespace avx512_loops
 
-SmoLoopTables smo_loops_avx512() {
+SmoLoopTables smo_loops_avx512(bool has_vbmi2) {
   using namespace avx512_loops;
   return {kLoops<float, float>, kLoops<float, double>, kLoops<double, double>,
-          kOuterLoops<float>,   kOuterLoops<double>,   kFixedLoops};
+          kOuterLoops<float>,   kOuterLoops<double>,   has_vbmi2 ? kFixedLoopsVbmi2 : kFixedLoops};
 }
 
 }  // namespace kfu

@@ -21,7 +21,8 @@ struct SmoLoopTables {
 SmoLoopTables smo_loops_baseline();
 #if defined(__x86_64__)
 SmoLoopTables smo_loops_avx2();
-SmoLoopTables smo_loops_avx512();
+/// `has_vbmi2`: the processor has AVX512_VBMI2 as well.
+SmoLoopTables smo_loops_avx512(bool has_vbmi2);
 #endif
 
 }  // namespace kfu

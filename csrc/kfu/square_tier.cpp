@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kfu/prefault.h"
+#include "kfu/pages.h"
 
 namespace kfu {
 

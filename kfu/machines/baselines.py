@@ -16,7 +16,7 @@ from kfu.baselines import (
 )
 from kfu.baselines.windows import check_window
 from kfu.errors import SettingsError
-from kfu.machines.task import TrainingTask, rows_of
+from kfu.machines.task import TrainingTask
 from kfu.model import Model
 from kfu.multiclass import ova_code
 
@@ -151,7 +151,7 @@ def _model(
         classes=task.classes,
         n_features=task.X.shape[1],
         support=support,
-        support_vectors=None if task.kernel.is_precomputed else rows_of(task.X, support),
+        support_vectors=task.support_vectors(support),
         coef=coef[:, support],
         bias=bias,
         code=code,

@@ -34,7 +34,7 @@ from kfu.machines.reductions import (
 )
 from kfu.machines.separation import watch_separation
 from kfu.machines.single_machine import SINGLE_MACHINES, train_single_machine
-from kfu.machines.task import TrainingTask, rows_of, with_total
+from kfu.machines.task import TrainingTask, with_total
 from kfu.model import Model
 from kfu.solvers import Solution, SolverSettings
 from kfu.solvers.dual import Progress, ProgressCallback
@@ -72,7 +72,7 @@ def train_coded(task: TrainingTask) -> Model:
         classes=task.classes,
         n_features=task.X.shape[1],
         support=support,
-        support_vectors=None if task.kernel.is_precomputed else rows_of(task.X, support),
+        support_vectors=task.support_vectors(support),
         coef=coef[:, support],
         bias=np.array([s.bias for s in solutions]),
         code=task.code,

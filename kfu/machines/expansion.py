@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kfu.machine_kinds import NOVELTY
-from kfu.machines.task import TrainingTask, rows_of
+from kfu.machines.task import TrainingTask
 from kfu.model import Model
 from kfu.solvers.dual import Info
 
@@ -26,7 +26,7 @@ def expansion_model(
         classes=np.array([-1.0, 1.0]) if is_novelty else np.zeros(0),
         n_features=task.X.shape[1],
         support=support,
-        support_vectors=None if task.kernel.is_precomputed else rows_of(task.X, support),
+        support_vectors=task.support_vectors(support),
         coef=coef[None, support],
         bias=np.array([bias]),
         code=np.array([[-1], [1]]) if is_novelty else np.zeros((0, 1)),

@@ -97,7 +97,7 @@ def expansion_model(run: Run, found: Expansion) -> Model:
         order = used[np.argsort(labels, kind="stable")]
         n_support = np.bincount(labels, minlength=len(task.classes))
     support = found.rows[order]
-    vectors = None if task.kernel.is_precomputed else rows_of(task.X, support)
+    vectors = task.support_vectors(support)
     if found.vectors is not None:
         support, vectors = np.full(len(order), -1), rows_of(found.vectors, order)
     return assembled(

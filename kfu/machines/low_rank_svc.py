@@ -16,7 +16,7 @@ from kfu.machines.combined import combined_info
 from kfu.machines.reductions import box_of
 from kfu.machines.single_machine import SINGLE_MACHINES
 from kfu.machines.square_loss.run import USUAL_CENTRES
-from kfu.machines.task import TrainingTask, rows_of
+from kfu.machines.task import TrainingTask
 from kfu.model import Model
 
 FORMS = ("rectangle", "nystrom")
@@ -105,7 +105,7 @@ def model_of(task: TrainingTask, found: HingeMachines) -> Model:
         classes=task.classes,
         n_features=task.X.shape[1],
         support=support,
-        support_vectors=None if task.kernel.is_precomputed else rows_of(task.X, support),
+        support_vectors=task.support_vectors(support),
         coef=np.ascontiguousarray(coef[order].T),
         bias=fit.bias,
         code=task.code,

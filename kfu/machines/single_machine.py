@@ -10,7 +10,7 @@ import numpy as np
 
 from kfu.errors import SettingsError
 from kfu.machines.reductions import box_of
-from kfu.machines.task import TrainingTask, rows_of
+from kfu.machines.task import TrainingTask
 from kfu.model import Model
 
 SINGLE_MACHINES = ("crammer-singer", "weston-watkins")
@@ -52,7 +52,7 @@ def train_single_machine(task: TrainingTask) -> Model:
         classes=task.classes,
         n_features=task.X.shape[1],
         support=support,
-        support_vectors=None if task.kernel.is_precomputed else rows_of(task.X, support),
+        support_vectors=task.support_vectors(support),
         coef=solution.coef[:, support],
         bias=solution.bias,
         code=task.code,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from kfu.solvers import DualProblem, Solution, SolverSettings
 from kfu.solvers.dual import Progress, ProgressCallback, make_store, solve
 
 BIASES = ("free", "none", "regularised")
+WORTH_THREADS = 200_000  # values to copy
 
 
 @dataclass
@@ -148,6 +150,12 @@ class TrainingTask:
             facts.update(multiclass=self.code_name, decoding=self.decoding)
         return {**facts, **self.settings.to_dict()}
 
+    def support_vectors(self, support: np.ndarray) -> Any:
+        """What a model holds of these rows: nothing where the kernel is precomputed."""
+        if self.kernel.is_precomputed:
+            return None
+        return rows_of(self.X, support, self.settings.n_threads)
+
     def fingerprint(self) -> dict[str, Any]:
         """What a checkpoint has to share with the training it is resumed in."""
         digest = hashlib.sha256()
@@ -168,9 +176,22 @@ class TrainingTask:
         }
 
 
-def rows_of(X: Any, rows: np.ndarray) -> Any:
-    """The rows of X as support vectors hold them."""
-    return sp.csr_matrix(X[rows]) if sp.issparse(X) else np.take(X, rows, axis=0)
+def rows_of(X: Any, rows: np.ndarray, threads: int = 1) -> Any:
+    """The rows of X as support vectors hold them; large ones are copied by several threads, which
+    share the cost of fresh memory."""
+    if sp.issparse(X):
+        return sp.csr_matrix(X[rows])
+    if threads == 1 or len(rows) * X.shape[1] < WORTH_THREADS:
+        return np.take(X, rows, axis=0)
+    out = np.empty((len(rows), *X.shape[1:]), dtype=X.dtype)
+    cuts = np.linspace(0, len(rows), threads + 1).astype(np.int64)
+
+    def copy(first: int, last: int) -> None:  # "clip": other modes copy twice; rows are all there
+        np.take(X, rows[first:last], axis=0, out=out[first:last], mode="clip")
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(copy, cuts[:-1], cuts[1:]))
+    return out
 
 
 def feasible(beta: np.ndarray, problem: DualProblem) -> np.ndarray:

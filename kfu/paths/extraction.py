@@ -8,7 +8,7 @@ import numpy as np
 
 from kfu.errors import DataError, SettingsError
 from kfu.machine_kinds import NOVELTY
-from kfu.machines.task import TrainingTask, rows_of
+from kfu.machines.task import TrainingTask
 from kfu.model import Model
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def extracted_model(
         classes=classes,
         n_features=int(task.X.shape[1]),
         support=support,
-        support_vectors=None if task.kernel.is_precomputed else rows_of(task.X, support),
+        support_vectors=task.support_vectors(support),
         coef=np.ascontiguousarray(coef[support].T),
         bias=bias,
         code=code,

@@ -9,6 +9,7 @@
 #include "check.h"
 #include "kfu/panel.h"
 #include "kfu/row_sums.h"
+#include "kfu/smo_loops_isa.h"
 
 namespace {
 
@@ -74,7 +75,7 @@ void check_add_rows(Simd simd, Index n_rows, Index m, Stream& random) {
   }
 }
 
-void check_part(Simd simd, Index m, double share, bool keeps_all, Stream& random) {
+void check_part(const FixedLoops& loops, Index m, double share, bool keeps_all, Stream& random) {
   Row row = random_row(m, random);
   std::vector<float> staying, leaving;
   std::vector<std::uint16_t> stays(static_cast<std::size_t>(m / 16 + 1), 0);
@@ -85,12 +86,17 @@ void check_part(Simd simd, Index m, double share, bool keeps_all, Stream& random
   }
   FixedScratch scratch;
   scratch.resize(m);
-  const Index count =
-      fixed_loops(simd).part(row.data(), stays.data(), m, keeps_all, scratch.parts());
+  const Index count = loops.part(row.data(), stays.data(), m, keeps_all, scratch.parts());
   CHECK(count == static_cast<Index>(staying.size()));
   if (keeps_all) staying.insert(staying.end(), leaving.begin(), leaving.end());
   for (std::size_t c = 0; c < staying.size(); ++c)
     CHECK(fixed_value(row.data(), static_cast<Index>(c)) == staying[c]);
+}
+
+void check_part(const FixedLoops& loops, Stream& random) {
+  for (const Index m : {0, 1, 15, 16, 63, 64, 65, 129, 1000})
+    for (const double share : {0.0, 0.1, 0.5, 1.0})
+      for (const bool keeps_all : {false, true}) check_part(loops, m, share, keeps_all, random);
 }
 
 }  // namespace
@@ -104,9 +110,10 @@ int main() {
       for (const Index m : {1, 15, 64, 65, 500}) check_add_rows(simd, n_rows, m, random);
     check_add_rows(simd, 25, 20011, random);
     check_add_rows(simd, 13, 40000, random);
-    for (const Index m : {0, 1, 15, 16, 63, 64, 65, 129, 1000})
-      for (const double share : {0.0, 0.1, 0.5, 1.0})
-        for (const bool keeps_all : {false, true}) check_part(simd, m, share, keeps_all, random);
+    check_part(fixed_loops(simd), random);
   }
+#if defined(__x86_64__)
+  if (has_simd(Simd::avx512)) check_part(smo_loops_avx512(false).fixed, random);
+#endif
   return kfu_test::report("fixed_rows");
 }
