@@ -147,6 +147,8 @@ class DualSolver final : public OuterLoop {
   Index chunk_capacity() const;
   Index largest_chunk(Index limit) const;
   Index chunk_to_provide_for(bool is_cheap) const;
+  Index fitting_chunk() const;
+  bool provide_for(Index chunk);
   void build_tiers(Index capacity);
   void count_evaluations();
   void grow_chunk_if_crowded();

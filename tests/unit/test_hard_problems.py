@@ -52,6 +52,18 @@ def test_the_chunk_grows_where_progress_is_slow(by_default: Any) -> None:
     assert gap_from_scratch(by_default) <= 1e-3
 
 
+def test_the_chunk_becomes_as_large_as_unbounded_vectors_need(by_default: Any) -> None:
+    info = by_default.info
+    assert info["n_usv"] < info["chunk"] <= 3072
+    assert info["chunk"] % 256 == 0
+
+
+def test_a_small_budget_bounds_the_chunk() -> None:
+    info = trained(cache_mib=40).info
+    assert info["status"] == "converged"
+    assert info["chunk"] ** 2 * 4 <= 0.5 * 40 * 2**20
+
+
 @pytest.mark.parametrize(
     "settings",
     [{"cache_mib": 16}, {"chunk": 1500, "shrinking": False}, {"cache_mib": 200, "threads": 1}],
