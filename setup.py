@@ -41,7 +41,7 @@ SOLVER = [
         f"csrc/kfu/{part}*.cpp"
         for part in (
             *("certif", "dual_solver", "exact_gradient", "extrapolation", "kernel_store"),
-            "linear_map",
+            *("linear_map", "weighted_sums"),
         )
     ),
     *(f"csrc/kfu/{part}*.cpp" for part in ("row_tier", "smo", "square_tier", "working_set")),

@@ -63,6 +63,7 @@ cdef extern from "kfu/info.h" namespace "kfu" nogil:
         int64_t cache_misses
         int64_t reductions
         int64_t shrinks
+        int64_t renewals
         int64_t extrapolations
         int64_t chunk
         int64_t n_active
@@ -279,7 +280,7 @@ cdef class DualRun:
             "rounds": i.rounds, "iterations": i.iterations,
             "kernel_evaluations": i.kernel_evaluations, "cache_hits": i.cache_hits,
             "cache_misses": i.cache_misses, "reductions": i.reductions, "shrinks": i.shrinks,
-            "extrapolations": i.extrapolations,
+            "renewals": i.renewals, "extrapolations": i.extrapolations,
             "chunk": i.chunk, "refinements": self.solver.get().refinements(),
             "changed_precision": bool(self.solver.get().changed_precision()),
             "verification_evaluations": self.solver.get().verification_evaluations(),

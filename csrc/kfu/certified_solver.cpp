@@ -133,6 +133,7 @@ Status CertifiedSolver::look_on_the_way() {
     return Status::running;
   const Info now = loop_->info();
   if (now.iterations < next_look_) return Status::running;
+  loop_->renew();
   const std::vector<double> maintained = loop_->gradient();
   if (maintained.empty()) return Status::running;
   next_look_ = 2 * now.iterations;
@@ -193,20 +194,24 @@ void CertifiedSolver::remember_reset(const std::vector<double>& beta) {
 // j)), plus that of the reset. Empty when no bound is known or the gradient is not complete.
 ApproximateGradient CertifiedSolver::maintained_gradient(const std::vector<double>& beta) const {
   if (!value_error_.is_known) return {};
-  ApproximateGradient maintained{loop_->gradient(), {}, {}};
+  ApproximateGradient maintained{loop_->gradient(), {}, loop_->usual_rounding(), {}};
   if (maintained.values.empty()) return maintained;
   double moved = 0.0, common = 0.0;  // Σ_j |β − β₀|_j, and with the points' part of the error
+  const std::vector<double>& renewed = loop_->renewed_beta();  // by other values than before
   for (Index k = 0; k < problem_.size(); ++k) {
-    const double gained = std::fabs(beta[k] - (reset_beta_.empty() ? 0.0 : reset_beta_[k]));
+    const double then = reset_beta_.empty() ? 0.0 : reset_beta_[k];
+    const double on_the_way = renewed.empty() ? then : renewed[k];
+    const double gained = std::fabs(on_the_way - then) + std::fabs(beta[k] - on_the_way);
     moved += gained;
     common += gained * value_error_.by_point[problem_.points[k]];
   }
   const double summed = sum_of_moduli(beta) + sum_of_moduli(reset_beta_);  // behind rounding
-  const double rounding = kSumError * summed + loop_->rounding() * moved;
+  std::vector<double> rounding = loop_->rounding_errors(moved);
+  for (double& error : rounding) error += kSumError * summed;
   maintained.errors.resize(beta.size());
   for (Index k = 0; k < problem_.size(); ++k) {
     const double own = value_error_.by_point[problem_.points[k]];
-    maintained.errors[k] = (value_error_.constant + own) * moved + common + rounding +
+    maintained.errors[k] = (value_error_.constant + own) * moved + common + rounding[k] +
                            (reset_errors_.empty() ? 0.0 : reset_errors_[k]);
   }
   if (!gram64_rows_ && reset_errors_.empty() && reset_beta_.empty())
@@ -251,6 +256,7 @@ Info CertifiedSolver::info() const {
   total.cache_misses += past_.cache_misses;
   total.reductions += past_.reductions;
   total.shrinks += past_.shrinks;
+  total.renewals += past_.renewals;
   total.extrapolations += past_.extrapolations;
   total.seconds_selection += past_.seconds_selection;
   total.seconds_block += past_.seconds_block;

@@ -78,6 +78,8 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       outer_loops_(outer_loops<T>(gram.simd())),
       last_gap_(kInf),
       halved_gap_(kInf),
+      renewed_at_(n_, 0.0),
+      renewed_gap_(kInf),
       extrapolation_(kSweep),
       may_shrink_(settings.shrinking && settings.working_set == WorkingSetRule::svmfu &&
                   !rows_are_shared_) {
@@ -95,6 +97,7 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
   }
   build_tiers(chunk_capacity());
   is_early_ = may_shrink_ && !times_computed_.empty();
+  if (row_tier_->form() == RowForm::coarse) owed_.assign(static_cast<std::size_t>(n_), 0.0);
   initialise_gradient(gradient);
   info_.n_active = n_;
 }
@@ -230,7 +233,8 @@ Status DualSolver<T>::full_round(bool is_retry) {
   LapClock clock;
   GroupEnds ends = scan();
   info_.gap = ends.gap(n_groups_, has_equality_);
-  const bool is_done = info_.gap <= settings_.tolerance;
+  refresh_if_rough(ends);
+  const bool is_done = is_met(info_.gap);
   const bool ends_early_stage = early_stage_ends();
   if ((ends_early_stage || is_done) && n_active_ < n_) {
     clock.lap(info_.seconds_selection);
@@ -241,11 +245,12 @@ Status DualSolver<T>::full_round(bool is_retry) {
       is_early_ = false;
     }
     count_evaluations();
-    clock.lap(info_.seconds_gradient);
     ends = scan();
     info_.gap = ends.gap(n_groups_, has_equality_);
+    refresh_if_rough(ends);
+    clock.lap(info_.seconds_gradient);
   }
-  if (info_.gap <= settings_.tolerance) return Status::optimal;
+  if (is_met(info_.gap)) return Status::optimal;
   if (steps_left() <= 0) return Status::max_iterations;
   note_gap();
   other_gap_ = info_.gap;
@@ -452,6 +457,7 @@ void DualSolver<T>::reset_gradient(const std::vector<double>& F) {
   n_active_ = n_;
   std::fill(settled_rounds_.begin(), settled_rounds_.end(), 0);
   for (Index k = 0; k < n_; ++k) F_[k] = F[variable_[k]];
+  note_exact(F);
 }
 
 template class DualSolver<float>;

@@ -7,6 +7,10 @@
 // its update (Gram::accumulate), and only rows of unbounded variables are kept in the rectangular
 // tier; where values are cheap, few at first, and others once that would have paid.
 //
+// Coarse rows (kept_row.h) break the invariant: F is off by what they are, times what β has gained
+// through them. That is small beside the gap for most of a run, and when it no longer is, F is
+// formed anew from values of K at precision T (dual_solver_refresh.cpp).
+//
 // Places. Variables are held in an order of their own ("places") so that the active ones form a
 // prefix. Shrinking moves variables that have been settled for several rounds behind the prefix and
 // remembers β as it was; unshrinking adds to their F what β has gained since. A run never ends
@@ -66,8 +70,15 @@ class OuterLoop {
   virtual std::vector<double> gradient() = 0;
   /// Replaces the maintained gradient (by variable) by a more accurate one, for all variables.
   virtual void reset_gradient(const std::vector<double>& F) = 0;
-  /// How far rounding to fixed point takes a value of K from what the Gram gives.
-  virtual double rounding() const = 0;
+  /// By variable, what rounding kept rows of K may have done to the maintained gradient; `moved` is
+  /// Σ|β − β₀|, β₀ being β at the last reset, or zero.
+  virtual std::vector<double> rounding_errors(double moved) const = 0;
+  /// What that is at a variable, by its root mean square: no bound.
+  virtual double usual_rounding() const = 0;
+  /// Makes the gradient as accurate as values of K are, where it matters.
+  virtual void renew() = 0;
+  /// β when the gradient was last formed anew since then; empty: it was not.
+  virtual const std::vector<double>& renewed_beta() const = 0;
   /// Goes on to another tolerance, for at most `iterations` more steps.
   virtual void set_goal(double tolerance, Index iterations) = 0;
 };
@@ -89,7 +100,10 @@ class DualSolver final : public OuterLoop {
   double objective() override;
   std::vector<double> gradient() override;
   void reset_gradient(const std::vector<double>& F) override;
-  double rounding() const override { return row_tier_->is_fixed() ? kFixedError : 0.0; }
+  std::vector<double> rounding_errors(double moved) const override;
+  double usual_rounding() const override;
+  void renew() override;
+  const std::vector<double>& renewed_beta() const override { return renewed_beta_; }
   void set_goal(double tolerance, Index iterations) override {
     settings_.tolerance = tolerance;
     settings_.max_iterations = info_.iterations + iterations;
@@ -216,6 +230,15 @@ class DualSolver final : public OuterLoop {
   bool is_free(Index k) const { return is_unbounded(beta_[k], lower_[k], upper_[k], kink_[k]); }
   /// Sets what depends on the β of place k: its masks and whether its variable is unbounded.
   void note_beta(Index k);
+  void owe(Index variable, double delta);
+  double roughness() const;
+  /// Whether F is off by too much for such a gap.
+  bool is_too_rough(double gap) const;
+  /// Whether such a gap is small enough, whatever F may be off by.
+  bool is_met(double gap) const;
+  void refresh_if_rough(GroupEnds& ends);
+  void refresh(const GroupEnds& ends);
+  void note_exact(const std::vector<double>& F);
   bool covers_all() const { return static_cast<Index>(chunk_.size()) == n_; }
 
   const Gram<T>& gram_;
@@ -272,6 +295,15 @@ class DualSolver final : public OuterLoop {
   std::vector<Shrunk> shrunk_;
   Extrapolation<double> extrapolation_;  // over the active places
   double amplified_ = 1.0;               // what it may have multiplied errors of F by
+  // Where rows are coarse: by variable, what β has gained through them since F was last formed anew
+  // (else empty); Σ|gain| since ever, and what it was when the variable's F was formed anew.
+  std::vector<double> owed_;
+  double owed_squares_ = 0.0, most_squares_ = 0.0;  // Σ of its squares; the largest before
+  double ever_owed_ = 0.0;
+  std::vector<double> renewed_at_;
+  std::vector<double> renewed_beta_;          // by variable; empty: not since the last reset
+  double renewed_gap_;                        // the gap then
+  std::vector<double> exact_beta_, exact_F_;  // by variable, at the last reset; empty: none
   bool may_shrink_;
   int checks_ = 0;  // of all variables, after some were dropped and the others were done
   bool is_early_ = false, has_dropped_early_ = false;  // see shrink_settled()

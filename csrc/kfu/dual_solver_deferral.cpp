@@ -18,11 +18,6 @@ constexpr Index kLeastChunks = 3;
 constexpr Index kFewViolators = 12;
 constexpr Index kPieceColumns = 2048;  // of kept rows: what a thread may have to wait for
 constexpr Index kHalfUnit = 256;       // columns: whole panels, and whole blocks of kept rows
-// Up to so many threads all that is not F is left to one of them. Where there are more, or values
-// are as dear as this, they are done with F before: they bring the chunk's block up to date
-// together. (With cheaper values two threads gain nothing by meeting once more in a round.)
-constexpr int kFewThreads = 2;
-constexpr double kDearBlock = 200.0;  // multiply-adds
 
 }  // namespace
 
@@ -70,7 +65,7 @@ bool DualSolver<T>::update_in_halves(std::unique_ptr<Batch>& batch) {
     Index first, last;
   };
   std::vector<Step> steps;
-  const bool is_fixed = row_tier_->is_fixed();
+  const RowForm form = row_tier_->form();
   const auto add_kept = [&](const std::vector<KeptRow<T>>& rows, const std::vector<double>& delta,
                             Index last) {
     if (rows.empty()) return;
@@ -83,7 +78,7 @@ bool DualSolver<T>::update_in_halves(std::unique_ptr<Batch>& batch) {
     if (points.empty()) return true;
     std::shared_ptr<ColumnWork> work =
         gram_.accumulation(points.data(), delta.data(), static_cast<Index>(points.size()),
-                           *columns_, F_.data(), {keep.data(), is_fixed});
+                           *columns_, F_.data(), {keep.data(), form});
     if (!work) return false;
     steps.push_back({std::move(work), first, n_active_});
     return true;
@@ -154,27 +149,13 @@ bool DualSolver<T>::overlapped_round() {
   std::vector<Index> entered;
   Moves moves;
   bool has_chosen = false;
-  const auto choose = [&] { has_chosen = choose_from_current(ends, entered); };
-  const auto fill_block = [&] {
+  // All threads bring the chunk's block up to date together: it is the most of what is not F.
+  alongside([&] { has_chosen = choose_from_current(ends, entered); }, false);
+  if (has_chosen) {
     LapClock clock;
     prepare_rows(entered);
     clock.lap(info_.seconds_block);
-  };
-  if (settings_.threads <= kFewThreads && settings_.value_cost < kDearBlock) {
-    alongside(
-        [&] {
-          choose();
-          if (!has_chosen) return;
-          fill_block();
-          moves = solve_chunk(ends);
-        },
-        true);
-  } else {
-    alongside(choose, false);
-    if (has_chosen) {
-      fill_block();
-      alongside([&] { moves = solve_chunk(ends); }, true);
-    }
+    alongside([&] { moves = solve_chunk(ends); }, true);
   }
   LapClock clock;
   finish_deferred();
@@ -193,8 +174,9 @@ bool DualSolver<T>::choose_from_current(GroupEnds& ends, std::vector<Index>& ent
   const double gap = ends.gap(n_groups_, has_equality_);
   info_.gap = std::max(gap, other_gap_);
   other_gap_ = gap;
-  bool has_chosen = gap > settings_.tolerance && steps_left() > 0;
+  bool has_chosen = !is_met(gap) && steps_left() > 0;
   if (is_early_ && early_stage_is_over(info_.gap)) has_chosen = false;
+  if (is_too_rough(info_.gap)) has_chosen = false;
   if (has_chosen) {
     const GroupViolations violations = measure(ends);
     should_drop_ = may_shrink_ && should_shrink(ends, violations);

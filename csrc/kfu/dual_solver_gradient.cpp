@@ -1,6 +1,7 @@
 // How F of the active variables follows β: rows of those that moved, kept or formed, and steps
 // along earlier differences; see dual_solver.h for the contract.
 #include <algorithm>
+#include <cmath>
 
 #include "kfu/dual_solver.h"
 #include "kfu/row_sums.h"
@@ -23,6 +24,12 @@ constexpr double kMostStopped = 0.1;
 // 1e-10 that the certificate allows for.
 constexpr double kMostAmplified = 1e3;
 
+double sum_of_squares(const std::vector<double>& values) {
+  double sum = 0.0;
+  for (const double value : values) sum += value * value;
+  return sum;
+}
+
 }  // namespace
 
 template <class T>
@@ -39,6 +46,7 @@ void DualSolver<T>::initialise_gradient(const std::vector<double>* gradient) {
     return;
   }
   for (Index k = 0; k < n_; ++k) F_[k] = (*gradient)[variable_[k]];
+  note_exact(*gradient);
   if (map_) {
     std::vector<Index> points;
     for (const Index k : start.places) points.push_back(point_[k]);
@@ -61,7 +69,12 @@ void DualSolver<T>::extrapolate(Index moved) {
   if (extrapolation_.propose(view, static_cast<Index>(kMostStopped * static_cast<double>(moved))) &&
       amplified_ * extrapolation_.amplification() <= kMostAmplified) {
     const std::vector<double> old_beta = beta_, old_F = F_;
+    const std::vector<double> old_owed = owed_;
+    const double old_squares = owed_squares_;
     extrapolation_.advance(F_.data());
+    extrapolation_.advance_extra(owed_);
+    owed_squares_ = sum_of_squares(owed_);
+    for (std::size_t v = 0; v < owed_.size(); ++v) ever_owed_ += std::fabs(owed_[v] - old_owed[v]);
     std::copy(extrapolation_.target().begin(), extrapolation_.target().end(), beta_.begin());
     for (Index k = 0; k < n_active_; ++k)
       if (beta_[k] != old_beta[k]) note_beta(k);
@@ -72,6 +85,8 @@ void DualSolver<T>::extrapolate(Index moved) {
       ++info_.extrapolations;
     } else {
       std::copy(old_F.begin(), old_F.end(), F_.begin());
+      owed_ = old_owed;
+      owed_squares_ = old_squares;
       for (Index k = 0; k < n_active_; ++k) {
         if (beta_[k] == old_beta[k]) continue;
         beta_[k] = old_beta[k];
@@ -79,7 +94,17 @@ void DualSolver<T>::extrapolate(Index moved) {
       }
     }
   }
-  extrapolation_.remember(view);
+  extrapolation_.remember(view, owed_);
+}
+
+// F follows a move of a variable by its kept row.
+template <class T>
+void DualSolver<T>::owe(Index variable, double delta) {
+  if (row_tier_->form() != RowForm::coarse) return;
+  const double before = owed_[variable], after = before + delta;
+  owed_[variable] = after;
+  owed_squares_ += after * after - before * before;
+  ever_owed_ += std::fabs(delta);
 }
 
 template <class T>
@@ -94,7 +119,7 @@ template <class T>
 void DualSolver<T>::follow(const Moves& moves) {
   LapClock clock;
   const Index moved = static_cast<Index>(moves.places.size());
-  if (covers_all() && !row_tier_->is_fixed()) {
+  if (covers_all() && row_tier_->form() != RowForm::fixed) {
     for (std::size_t s = 0; s < chunk_.size(); ++s) F_[chunk_[s]] = chunk_F_[s];
   } else if (extrapolation_is_due(moved)) {
     update_gradient(moves);
@@ -145,6 +170,7 @@ std::unique_ptr<typename DualSolver<T>::Batch> DualSolver<T>::make_batch(const M
       const bool has_room = row_tier_->room(variable_[k]) >= n_active_;
       part.points.push_back(point_[k]);
       part.delta.push_back(delta);
+      owe(variable_[k], delta);
       part.rows.push_back(row);
       part.keep.push_back(has_room ? row : KeptRow<T>());
       if (has_room)
@@ -154,6 +180,7 @@ std::unique_ptr<typename DualSolver<T>::Batch> DualSolver<T>::make_batch(const M
     } else {
       batch.kept.push_back(row);
       batch.kept_delta.push_back(delta);
+      owe(variable_[k], delta);
     }
   }
   Index n_missed = static_cast<Index>(new_places.size()) + n_homeless;
@@ -203,7 +230,7 @@ void DualSolver<T>::update_now(const Batch& batch) {
   for (const auto& part : batch.short_rows) extend_kept_rows(part.second, part.first);
   gram_.accumulate(batch.points.data(), batch.delta.data(), static_cast<Index>(batch.points.size()),
                    1, *columns_, 0, n_active_, F_.data(), n_,
-                   {batch.keep.data(), row_tier_->is_fixed()});
+                   {batch.keep.data(), row_tier_->form()});
   for (const Index variable : batch.extended) row_tier_->set_valid(variable, n_active_);
 }
 
@@ -219,7 +246,7 @@ void DualSolver<T>::extend_kept_rows(const Extension& part, Index valid) {
   const Index count = static_cast<Index>(part.points.size());
   add_kept_rows(part.rows, part.delta, 0, valid);
   gram_.accumulate(part.points.data(), part.delta.data(), count, 1, *columns_, valid, n_active_,
-                   F_.data(), n_, {part.keep.data(), row_tier_->is_fixed()});
+                   F_.data(), n_, {part.keep.data(), row_tier_->form()});
 }
 
 // Whether fresh memory may be got for a row that is about to be computed.
@@ -234,6 +261,7 @@ bool DualSolver<T>::has_earned_row(Index variable) {
 
 template void DualSolver<float>::initialise_gradient(const std::vector<double>*);
 template void DualSolver<float>::extrapolate(Index);
+template void DualSolver<float>::owe(Index, double);
 template void DualSolver<float>::recompute_linear_gradient();
 template void DualSolver<float>::add_kept_rows(const std::vector<KeptRow<float>>&,
                                                const std::vector<double>&, Index, Index);
@@ -247,6 +275,7 @@ template std::unique_ptr<typename DualSolver<float>::Batch> DualSolver<float>::m
     const Moves&);
 template void DualSolver<double>::initialise_gradient(const std::vector<double>*);
 template void DualSolver<double>::extrapolate(Index);
+template void DualSolver<double>::owe(Index, double);
 template void DualSolver<double>::recompute_linear_gradient();
 template void DualSolver<double>::add_kept_rows(const std::vector<KeptRow<double>>&,
                                                 const std::vector<double>&, Index, Index);

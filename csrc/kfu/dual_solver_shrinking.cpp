@@ -194,6 +194,7 @@ void DualSolver<T>::unshrink(bool goes_on) {
       const KeptRow<T> row = row_tier_->find(variable_[k]);
       const Index valid = row ? row_tier_->valid(variable_[k]) : 0;
       if (valid >= part->last) {
+        owe(variable_[k], gained);
         kept.push_back(row);
         kept_delta.push_back(gained);
         continue;
@@ -207,7 +208,7 @@ void DualSolver<T>::unshrink(bool goes_on) {
     }
     add_kept_rows(kept, kept_delta, part->first, part->last);
     gram_.accumulate(points.data(), delta.data(), static_cast<Index>(points.size()), 1, *columns_,
-                     part->first, part->last, F_.data(), n_, {rows.data(), row_tier_->is_fixed()});
+                     part->first, part->last, F_.data(), n_, {rows.data(), row_tier_->form()});
     full_row_evaluations_ += static_cast<Index>(points.size()) * (part->last - part->first);
   }
   shrunk_.clear();

@@ -2,35 +2,30 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <limits>
 #include <memory>
 
 #include "kfu/linear_map.h"
+#include "kfu/weighted_sums.h"
 
 namespace kfu {
 
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr Index kColumnsAtOnce = 4096;  // bounds the packed copy of the points
-constexpr Index kColumnBlock = 512;     // of the symmetric part: one phase of its sums
-constexpr Index kRowBlock = 96;         // of the symmetric part: one task
 // Support up to which F is computed at all of it: a few milliseconds.
 constexpr Index kSmallSupport = 3000;
+constexpr double kObjectiveError = 1e-6;     // relative, that is put up with
 constexpr Index kWorthTightening = 4000000;  // float64 values that smaller errors may save
 
 // Variables with their points and β.
-struct Members {
-  std::vector<Index> variables, points;
-  std::vector<double> coef;
+struct Members : WeightedPoints {
+  std::vector<Index> variables;
 
   void add(const DualProblem& problem, const std::vector<double>& beta, Index k) {
     variables.push_back(k);
-    points.push_back(problem.points[k]);
-    coef.push_back(beta[k]);
+    WeightedPoints::add(problem.points[k], beta[k]);
   }
-  Index size() const { return static_cast<Index>(points.size()); }
 };
 
 bool is_unbounded(const DualProblem& problem, const std::vector<double>& beta, Index k) {
@@ -39,68 +34,6 @@ bool is_unbounded(const DualProblem& problem, const std::vector<double>& beta, I
 
 double separable_part(const DualProblem& problem, const std::vector<double>& beta, Index k) {
   return problem.linear[k] + (problem.ridge.empty() ? 0.0 : problem.ridge[k] * beta[k]);
-}
-
-// sums[c] gains Σ_s coef_s K(s, points[c]). Returns the values computed.
-template <class T>
-Index add_columns(const Members& support, const Gram<T>& gram, const std::vector<Index>& points,
-                  std::vector<double>& sums) {
-  const Index n = static_cast<Index>(points.size());
-  if (n == 0 || support.size() == 0) return 0;
-  const std::unique_ptr<ColumnSet> columns = gram.make_columns(std::min(n, kColumnsAtOnce));
-  for (Index first = 0; first < n; first += kColumnsAtOnce) {
-    const Index count = std::min(kColumnsAtOnce, n - first);
-    columns->truncate(0);
-    columns->assign(0, points.data() + first, count);
-    gram.accumulate(support.points.data(), support.coef.data(), support.size(), 1, *columns, 0,
-                    count, sums.data() + first, count, {});
-  }
-  return support.size() * n;
-}
-
-// sums[i] = Σ_j coef_j K(i, j) over the members, each value of K computed once (but for the blocks
-// on the diagonal). Columns come in blocks J, one after the other; the rows before the end of J in
-// blocks I, shared out among the threads. A block with I before J gives Σ over its columns to the
-// sums of I, which no other task of the phase touches, and Σ over its rows to a partial sum of J;
-// the partial sums are added in the order of I. Returns the values computed.
-Index symmetric_sums(const Members& members, const Gram<double>& gram, int threads,
-                     std::vector<double>& sums) {
-  const Index n = members.size();
-  const Index* points = members.points.data();
-  const double* coef = members.coef.data();
-  Index values = 0;
-  std::vector<double> partial;
-  const std::unique_ptr<ColumnSet> columns = gram.make_columns(std::min(n, kColumnBlock));
-  for (Index begin = 0; begin < n; begin += kColumnBlock) {
-    const Index end = std::min(n, begin + kColumnBlock), width = end - begin;
-    columns->truncate(0);
-    columns->assign(0, points + begin, width);
-    const Index n_before = (begin + kRowBlock - 1) / kRowBlock;  // row blocks of [0, begin)
-    const Index n_within = (width + kRowBlock - 1) / kRowBlock;  // row blocks of [begin, end)
-    partial.assign(static_cast<std::size_t>((n_before + n_within) * width), 0.0);
-    std::exception_ptr failure;  // running out of memory must not end the process
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (end * width > 20000)
-    for (Index b = 0; b < n_before + n_within; ++b) try {
-        double* to = partial.data() + b * width;
-        const bool is_before = b < n_before;
-        const Index row = is_before ? b * kRowBlock : begin + (b - n_before) * kRowBlock;
-        const Index row_end = std::min(is_before ? begin : end, row + kRowBlock);
-        const Index beyond = is_before ? 0 : row_end - begin;  // columns after the rows' own
-        if (beyond > 0)                                        // the block on the diagonal, whole
-          gram.accumulate(points + row, coef + row, row_end - row, 1, *columns, row - begin, beyond,
-                          to, width, {});
-        gram.accumulate_both(points + row, coef + row, row_end - row, *columns, beyond, width,
-                             coef + begin, to, sums.data() + row);
-      } catch (...) {
-#pragma omp critical(symmetric_sums_failure)
-        failure = std::current_exception();
-      }
-    if (failure) std::rethrow_exception(failure);
-    for (Index b = 0; b < n_before + n_within; ++b)
-      for (Index c = 0; c < width; ++c) sums[begin + c] += partial[b * width + c];
-    values += begin * width + width * (width + kRowBlock) / 2;
-  }
-  return values;
 }
 
 // Which of `candidates` may matter to a certificate, given F at the `known` variables, which hold
@@ -145,6 +78,20 @@ std::vector<Index> relevant_variables(const DualProblem& problem, const std::vec
   return found;
 }
 
+// Whether approximate values at the bounded support would be felt in the objective.
+bool spoils_objective(const DualProblem& problem, const std::vector<double>& beta,
+                      const ApproximateGradient& approximate) {
+  if (approximate.usual_error == 0.0) return false;
+  double objective = 0.0, squares = 0.0;
+  for (Index k = 0; k < problem.size(); ++k) {
+    objective -= 0.5 * beta[k] * (approximate.values[k] + problem.linear[k]);
+    objective -= problem.kink_of(k) * std::fabs(beta[k]);
+    if (!is_unbounded(problem, beta, k)) squares += beta[k] * beta[k];
+  }
+  return 0.5 * approximate.usual_error * std::sqrt(squares) >
+         kObjectiveError * std::fabs(objective);
+}
+
 }  // namespace
 
 Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta,
@@ -154,7 +101,8 @@ Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta
   // Those whose F is wanted anyway come first: unbounded variables, and the rest of the support
   // unless it is large and an approximate F tells which of it matter.
   const Index n_support = n - std::count(beta.begin(), beta.end(), 0.0);
-  const bool takes_all = approximate == nullptr || n_support <= kSmallSupport;
+  const bool takes_all = approximate == nullptr || n_support <= kSmallSupport ||
+                         spoils_objective(problem, beta, *approximate);
   Members support, first, rest;
   std::vector<Index> others;
   for (Index k = 0; k < n; ++k) {
@@ -203,8 +151,9 @@ Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta
 }
 
 void tighten_errors(const DualProblem& problem, const std::vector<double>& beta,
-                    const Gram<float>& gram, const ValueError& value_error, double rounding,
-                    const std::vector<Index>& variables, std::vector<double>& errors) {
+                    const Gram<float>& gram, const ValueError& value_error,
+                    const std::vector<double>& rounding, const std::vector<Index>& variables,
+                    std::vector<double>& errors) {
   Members support;
   double worst = 0.0;
   for (Index k = 0; k < problem.size(); ++k) {
@@ -222,7 +171,7 @@ void tighten_errors(const DualProblem& problem, const std::vector<double>& beta,
   for (std::size_t c = 0; c < variables.size(); ++c) {
     const double error = value_error.constant + worst + value_error.by_point[points[c]];
     double& known = errors[variables[c]];
-    known = std::min(known, sum_error(error, sums[c], total) + rounding);
+    known = std::min(known, sum_error(error, sums[c], total) + rounding[variables[c]]);
   }
 }
 

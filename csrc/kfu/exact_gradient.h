@@ -24,16 +24,20 @@ namespace kfu {
 struct ApproximateGradient {
   std::vector<double> values;
   std::vector<double> errors;
+  /// What they are by their root mean square where rows are coarse: what the objective may be off
+  /// by is estimated from it, as that is far less than the errors would allow for.
+  double usual_error = 0.0;
   /// Lowers the errors of some variables at the price of their float32 values, or is empty.
   std::function<void(const std::vector<Index>& variables, std::vector<double>& errors)> tighten;
 };
 
 /// Lowers errors[k] of the given variables to the bound on |(K₃₂ − K)β| at k that weighs the error
 /// of each value by the value itself (sum_error in gram.h), where that is smaller. `rounding` is
-/// what the maintained sums themselves may be off.
+/// what the maintained sums themselves may be off, by variable.
 void tighten_errors(const DualProblem& problem, const std::vector<double>& beta,
-                    const Gram<float>& gram, const ValueError& value_error, double rounding,
-                    const std::vector<Index>& variables, std::vector<double>& errors);
+                    const Gram<float>& gram, const ValueError& value_error,
+                    const std::vector<double>& rounding, const std::vector<Index>& variables,
+                    std::vector<double>& errors);
 
 /// F by rows of K. With `approximate` (may be null), variables proven irrelevant keep their
 /// approximate value, and its errors become those of F_out. Returns the number of kernel values

@@ -48,7 +48,7 @@ bool Extrapolation<G>::is_due(Index moved, Index n_unbounded) {
 }
 
 template <class G>
-void Extrapolation<G>::remember(const DescentView<G>& view) {
+void Extrapolation<G>::remember(const DescentView<G>& view, const std::vector<double>& extra) {
   moved_ = 0;
   Snapshot next;
   if (count() == kSnapshots) {  // its memory serves again
@@ -57,6 +57,7 @@ void Extrapolation<G>::remember(const DescentView<G>& view) {
   }
   next.beta.assign(view.beta, view.beta + view.n);
   next.F.assign(view.F, view.F + view.n);
+  next.extra = extra;
   snapshots_.push_back(std::move(next));
 }
 
@@ -160,6 +161,15 @@ void Extrapolation<G>::advance(G* F) const {
     for (int i = 0; i < count(); ++i)
       gain += weights_[i] * static_cast<double>(F[k] - snapshots_[i].F[k]);
     F[k] = static_cast<G>(static_cast<double>(F[k]) + gain);
+  }
+}
+
+template <class G>
+void Extrapolation<G>::advance_extra(std::vector<double>& extra) const {
+  for (std::size_t k = 0; k < extra.size(); ++k) {
+    double gain = 0.0;
+    for (int i = 0; i < count(); ++i) gain += weights_[i] * (extra[k] - snapshots_[i].extra[k]);
+    extra[k] += gain;
   }
 }
 

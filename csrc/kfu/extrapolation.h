@@ -46,7 +46,8 @@ class Extrapolation {
   /// To be called when variables moved; true when it is time for propose() and remember().
   bool is_due(Index moved, Index n_unbounded);
   /// Keeps (β, F) of the view as the newest snapshot.
-  void remember(const DescentView<G>& view);
+  /// `extra`, of any length, is something else that is affine in the same way, for advance_extra().
+  void remember(const DescentView<G>& view, const std::vector<double>& extra = {});
   /// Snapshots are of one set of variables in one order; the caller tells when that changes.
   void forget();
 
@@ -61,11 +62,14 @@ class Extrapolation {
   double amplification() const;
   /// Moves F along the snapshots, the stopped coordinates' rows left to the caller.
   void advance(G* F) const;
+  /// The same for what remember() was given as `extra`.
+  void advance_extra(std::vector<double>& extra) const;
 
  private:
   struct Snapshot {
     std::vector<double> beta;
     std::vector<G> F;
+    std::vector<double> extra;
   };
 
   static constexpr int kSnapshots = 3;

@@ -92,16 +92,4 @@ struct FixedLoops {
 /// Requires: `simd` is not `best` and is supported by this processor.
 const FixedLoops& fixed_loops(Simd simd);
 
-/// A row that is kept: of T, or in fixed point; or none.
-template <class T>
-struct KeptRow {
-  T* floating = nullptr;
-  FixedBlock* fixed = nullptr;
-
-  explicit operator bool() const { return floating != nullptr || fixed != nullptr; }
-  bool operator==(const KeptRow& other) const {
-    return floating == other.floating && fixed == other.fixed;
-  }
-};
-
 }  // namespace kfu

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "kfu/column_work.h"
-#include "kfu/fixed_rows.h"
+#include "kfu/kept_row.h"
 #include "kfu/kernels.h"
 #include "kfu/types.h"
 
@@ -57,9 +57,9 @@ inline double sum_error(double error, double weighed, double total) {
 template <class T>
 struct KeepRows {
   const KeptRow<T>* rows = nullptr;  ///< by row, indexed by slot; may be null, and so may each
-  /// Values are rounded to fixed point before they are used, in rows that are kept and in others.
-  /// Requires T = float and is_within_unit(). Rows are then all in fixed point, else of T.
-  bool is_fixed = false;
+  /// That of all rows; others than floating require T = float and is_within_unit(). Where it is
+  /// fixed, values are rounded to it before they are used, in rows that are kept and in others.
+  RowForm form = RowForm::floating;
 };
 
 /// Values of type T (float or double) of one kernel over one data set.

@@ -100,7 +100,7 @@ class PanelGram final : public Gram<T> {
                   const KeepRows<T>& keep) const override {
     Sink<T> sink;
     sink.keep = keep.rows;
-    sink.is_fixed = keep.is_fixed;
+    sink.form = keep.form;
     sink.coef = coef;
     sink.n_outputs = n_outputs;
     sink.sums = sums;
@@ -134,7 +134,7 @@ class PanelGram final : public Gram<T> {
   void run(const Index* points, Index n_rows, const ColumnSet& columns, Index first, Index last,
            const Sink<T>& sink) const;
   void run_batch(const PanelJob<T>& job, int threads, Workspace<T>& space) const;
-  Index panels_of_task(Index n_panels, int threads, bool is_fixed) const;
+  Index panels_of_task(Index n_panels, int threads, bool in_blocks) const;
   bool is_spread(const PanelColumns<T>& columns, Index n_rows) const;
   Index batch_rows() const;
   int threads_for(Index n_rows, Index n_columns) const;
@@ -385,7 +385,7 @@ PanelScratch<T> PanelGram<T>::scratch_of(Workspace<T>& space, int thread) const 
 // Panels that fit the second-level cache; fewer, where threads are to end together, unless tasks
 // become too small. Tasks meet where blocks of kept rows do.
 template <class T>
-Index PanelGram<T>::panels_of_task(Index n_panels, int threads, bool is_fixed) const {
+Index PanelGram<T>::panels_of_task(Index n_panels, int threads, bool in_blocks) const {
   const Index panel_bytes =
       std::max<Index>(program_.total_depth(), 1) * plan_.width * Index{sizeof(T)};
   Index panels = std::min<Index>(std::max<Index>(cache_bytes / panel_bytes, 4), 64);
@@ -393,7 +393,7 @@ Index PanelGram<T>::panels_of_task(Index n_panels, int threads, bool is_fixed) c
     const Index small = std::min(small_task, n_panels / (4 * threads));
     panels = std::min(panels, std::max<Index>({n_panels / (16 * threads), small, 1}));
   }
-  const Index whole = is_fixed ? std::max<Index>(kFixedColumns / plan_.width, 1) : 1;
+  const Index whole = in_blocks ? std::max<Index>(kFixedColumns / plan_.width, 1) : 1;
   return (panels + whole - 1) / whole * whole;
 }
 
@@ -407,8 +407,9 @@ void PanelGram<T>::run_batch(const PanelJob<T>& job, int threads, Workspace<T>& 
     ops_.block(job, first_panel, last_panel, scratch_of(space, 0));
     return;
   }
-  const Index panels = panels_of_task(n_panels, threads, job.sink.is_fixed);
-  const Index whole = job.sink.is_fixed ? std::max<Index>(kFixedColumns / width, 1) : 1;
+  const Index panels = panels_of_task(n_panels, threads, job.sink.form != RowForm::floating);
+  const Index whole =
+      job.sink.form != RowForm::floating ? std::max<Index>(kFixedColumns / width, 1) : 1;
   const Index origin = first_panel / whole * whole;
   const Index n_blocks = (last_panel - origin + panels - 1) / panels;
   const auto run_block = [&](Index b, int thread) {
@@ -491,7 +492,8 @@ class PanelGram<T>::PreparedRows final : public ColumnWork {
 
   Index width(Index n_columns) const override {
     const Index n_panels = (n_columns + gram_.plan_.width - 1) / gram_.plan_.width;
-    return gram_.plan_.width * gram_.panels_of_task(n_panels, gram_.threads_, job_.sink.is_fixed);
+    return gram_.plan_.width *
+           gram_.panels_of_task(n_panels, gram_.threads_, job_.sink.form != RowForm::floating);
   }
 
   void run(Index first, Index last, int thread) override {
@@ -520,7 +522,7 @@ std::unique_ptr<ColumnWork> PanelGram<T>::accumulation(const Index* points, cons
   if (n_rows == 0 || n_rows > batch_rows() || is_spread(set, n_rows)) return nullptr;
   Sink<T> sink;
   sink.keep = keep.rows;
-  sink.is_fixed = keep.is_fixed;
+  sink.form = keep.form;
   sink.coef = coef;
   sink.n_outputs = 1;
   sink.sums = sums;

@@ -20,7 +20,7 @@
 
 #include <cstdint>
 
-#include "kfu/fixed_rows.h"
+#include "kfu/kept_row.h"
 #include "kfu/kernels.h"
 #include "kfu/types.h"
 
@@ -122,7 +122,7 @@ struct Sink {
   T* const* out = nullptr;  ///< out[r][c − out_first], or null
   Index out_first = 0;
   const KeptRow<T>* keep = nullptr;  ///< rows written past the caches; single ones may be none
-  bool is_fixed = false;             ///< values are rounded to fixed point before they are used
+  RowForm form = RowForm::floating;  ///< fixed: values are rounded to it before they are used
   const double* coef = nullptr;      ///< [row][n_outputs]
   Index n_outputs = 0;
   double* sums = nullptr;  ///< sums[m · ld_sums + c]

@@ -348,7 +348,7 @@ void RankRounds<T>::add_rows_of_K(const std::vector<Index>& moved,
   info_.cache_misses += static_cast<Index>(points.size());
   gram_.accumulate(points.data(), new_delta.data(), static_cast<Index>(points.size()), 1, *columns_,
                    0, problem_.n_points(), state_.g.data(), problem_.n_points(),
-                   {keep.data(), false});
+                   {keep.data(), RowForm::floating});
 }
 
 template class RankRounds<float>;

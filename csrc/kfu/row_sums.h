@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "kfu/column_work.h"
-#include "kfu/fixed_rows.h"
+#include "kfu/kept_row.h"
 #include "kfu/smo_loops.h"
 
 namespace kfu {
 
-/// F[k] += Σ_r delta[r]·rows[r][k], in the order of r. Rows are all of T or all in fixed point.
+/// F[k] += Σ_r delta[r]·rows[r][k], in the order of r. Rows are all of one form.
 /// Each thread works on equal pieces of the columns, as long as the second-level cache has room for
 /// their F: a row is then read in few long streams, and none waits for another's last piece.
 template <class T>
@@ -20,14 +20,17 @@ class RowSums final : public ColumnWork {
           const std::vector<double>& delta, int threads, Index most_columns = 16384)
       : loops_(smo_loops<T, double>(simd)),
         fixed_loops_(fixed_loops(simd)),
+        coarse_loops_(coarse_loops(simd)),
         F_(F),
         delta_(delta),
         threads_(threads),
         most_columns_(most_columns),
-        is_fixed_(!rows.empty() && rows[0].fixed != nullptr) {
+        in_blocks_(!rows.empty() && rows[0].floating == nullptr) {
     for (const KeptRow<T>& row : rows) {
-      if (is_fixed_)
+      if (row.fixed != nullptr)
         fixed_.push_back(row.fixed);
+      else if (row.coarse != nullptr)
+        coarse_.push_back(row.coarse);
       else
         floating_.push_back(row.floating);
     }
@@ -36,14 +39,18 @@ class RowSums final : public ColumnWork {
 
   Index width(Index n_columns) const override {
     const Index n_wanted = threads_ * (n_columns / (threads_ * most_columns_) + 1);
-    const Index unit = is_fixed_ ? kFixedColumns : kLoopPad;  // pieces are of whole blocks
+    const Index unit = in_blocks_ ? kFixedColumns : kLoopPad;  // pieces are of whole blocks
     return (n_columns / n_wanted + unit) / unit * unit;
   }
 
   void run(Index first, Index last, int thread) override {
     const Index n_rows = static_cast<Index>(delta_.size());
-    if (is_fixed_) {
+    if (!fixed_.empty()) {
       fixed_loops_.add_rows(F_, fixed_.data(), delta_.data(), n_rows, first, last);
+      return;
+    }
+    if (!coarse_.empty()) {
+      coarse_loops_.add_rows(F_, coarse_.data(), delta_.data(), n_rows, first, last);
       return;
     }
     std::vector<const T*>& rows = shifted_[static_cast<std::size_t>(thread)];
@@ -54,12 +61,14 @@ class RowSums final : public ColumnWork {
  private:
   const SmoLoops<T, double>& loops_;
   const FixedLoops& fixed_loops_;
+  const CoarseLoops& coarse_loops_;
   double* F_;
   std::vector<double> delta_;
   int threads_;
   Index most_columns_;
-  bool is_fixed_;
+  bool in_blocks_;
   std::vector<const FixedBlock*> fixed_;
+  std::vector<const std::uint16_t*> coarse_;
   std::vector<const T*> floating_;
   std::vector<std::vector<const T*>> shifted_;  // by thread
 };

@@ -20,8 +20,8 @@ RowTier<T>::RowTier(Index n_variables, double bytes, int threads, RowForm form)
       budget_(static_cast<Index>(std::min(std::max(bytes, 0.0), 0x1p62))),
       slot_of_(static_cast<std::size_t>(n_variables), -1),
       threads_(threads) {
-  if (is_fixed() && sizeof(T) != sizeof(float))
-    throw std::invalid_argument("rows in fixed point are rows of float");
+  if (form != RowForm::floating && sizeof(T) != sizeof(float))
+    throw std::invalid_argument("rows of fewer bytes a value are rows of float");
 }
 
 // The pages first, by all threads: freeing a gigabyte is otherwise a tenth of a second for one.
@@ -35,8 +35,10 @@ RowTier<T>::~RowTier() {
 // Whole cache lines.
 template <class T>
 Index RowTier<T>::bytes_of(Index columns) const {
-  if (is_fixed()) return fixed_blocks(columns) * static_cast<Index>(sizeof(FixedBlock));
-  const Index bytes = columns * static_cast<Index>(sizeof(T));
+  if (form_ == RowForm::fixed)
+    return fixed_blocks(columns) * static_cast<Index>(sizeof(FixedBlock));
+  const std::size_t of_value = form_ == RowForm::coarse ? sizeof(std::uint16_t) : sizeof(T);
+  const Index bytes = columns * static_cast<Index>(of_value);
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
@@ -48,10 +50,17 @@ Index RowTier<T>::row_bytes_of(Index columns) const {
 template <class T>
 KeptRow<T> RowTier<T>::row_in(char* memory) const {
   KeptRow<T> row;
-  if (is_fixed())
-    row.fixed = reinterpret_cast<FixedBlock*>(memory);
-  else
-    row.floating = reinterpret_cast<T*>(memory);
+  switch (form_) {
+    case RowForm::floating:
+      row.floating = reinterpret_cast<T*>(memory);
+      break;
+    case RowForm::fixed:
+      row.fixed = reinterpret_cast<FixedBlock*>(memory);
+      break;
+    case RowForm::coarse:
+      row.coarse = reinterpret_cast<std::uint16_t*>(memory);
+      break;
+  }
   return row;
 }
 
@@ -67,6 +76,12 @@ bool RowTier<T>::give_up(Index bytes) {
   if (bytes > budget_ - used_) return false;
   budget_ -= bytes;
   return true;
+}
+
+template <class T>
+void RowTier<T>::recut(Index columns, RowForm form) {
+  form_ = form;
+  recut(columns);
 }
 
 template <class T>
@@ -189,12 +204,18 @@ void RowTier<T>::part_columns(const std::vector<std::uint16_t>& stays, Index n_c
                               const std::vector<char>& is_free, Simd simd) {
   const OuterLoops<T>& loops = outer_loops<T>(simd);
   const FixedLoops& fixed = fixed_loops(simd);
+  const CoarseLoops& coarse = coarse_loops(simd);
   // Before the region: running out of memory in it would end the process.
   const bool is_large = count() * n_columns > 200000;
   const int threads = is_large ? threads_ : 1;
-  std::vector<Buffer<T>> leaving(static_cast<std::size_t>(is_fixed() ? 0 : threads));
-  std::vector<FixedScratch> scratch(static_cast<std::size_t>(is_fixed() ? threads : 0));
+  const auto n_if = [&](bool is_wanted) {
+    return static_cast<std::size_t>(is_wanted ? threads : 0);
+  };
+  std::vector<Buffer<T>> leaving(n_if(form_ == RowForm::floating));
+  std::vector<FixedScratch> scratch(n_if(form_ == RowForm::fixed));
+  std::vector<Buffer<std::uint16_t>> leaving_units(n_if(form_ == RowForm::coarse));
   for (Buffer<T>& each : leaving) each.resize(n_columns + 16);
+  for (Buffer<std::uint16_t>& each : leaving_units) each.resize(n_columns + 32);
   for (FixedScratch& each : scratch) each.resize(n_columns);
 #pragma omp parallel for schedule(dynamic, 16) num_threads(threads)
   for (Index s = 0; s < count(); ++s) {
@@ -204,8 +225,12 @@ void RowTier<T>::part_columns(const std::vector<std::uint16_t>& stays, Index n_c
     const Index valid = is_free[entry.variable] ? std::min(entry.valid, n_columns) : 0;
     const bool keeps_all = valid == n_columns;
     Index n_staying;
-    if (is_fixed()) {
+    if (form_ == RowForm::fixed) {
       n_staying = fixed.part(row.fixed, stays.data(), valid, keeps_all, scratch[thread].parts());
+    } else if (form_ == RowForm::coarse) {
+      const std::uint16_t* others = leaving_units[thread].data();
+      n_staying = coarse.part(row.coarse, stays.data(), valid, leaving_units[thread].data());
+      if (keeps_all) std::copy(others, others + (valid - n_staying), row.coarse + n_staying);
     } else {
       const T* others = leaving[thread].data();
       n_staying = loops.part(row.floating, stays.data(), valid, leaving[thread].data());

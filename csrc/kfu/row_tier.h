@@ -1,9 +1,9 @@
 // The rectangular tier of the kernel cache: full rows K(variable, all active variables).
 //
-// A byte budget, rows of T or in fixed point (fixed_rows.h) in slabs that are allocated as they are
-// needed, least recently used first out. A row that belongs to an unbounded variable is worth more
-// than any other (its variable will move again), so bounded ones go first; whether an unbounded one
-// may be displaced at all is the caller's policy.
+// A byte budget, rows of T or of fewer bytes a value (kept_row.h) in slabs that are allocated as
+// they are needed, least recently used first out. A row that belongs to an unbounded variable is
+// worth more than any other (its variable will move again), so bounded ones go first; whether an
+// unbounded one may be displaced at all is the caller's policy.
 //
 // The rows of a slab have room for the columns that were wanted when it was allocated: where memory
 // is short and most variables have been dropped, the rest of it holds several times as many rows.
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "kfu/buffer.h"
-#include "kfu/fixed_rows.h"
 #include "kfu/gram.h"
+#include "kfu/kept_row.h"
 #include "kfu/outer_loops.h"
 #include "kfu/pages.h"
 #include "kfu/types.h"
@@ -28,9 +28,6 @@ enum class Displace {
   any,           ///< the least recently used row of all
 };
 
-/// How values are kept.
-enum class RowForm { floating, fixed };
-
 /// Getting fresh memory and giving it back costs about a nanosecond a value: rows of values of
 /// fewer multiply-adds than this are first computed again rather than kept.
 constexpr double kCheapValue = 40.0;
@@ -38,20 +35,24 @@ constexpr double kCheapValue = 40.0;
 /// cache.
 constexpr double kCheapRowsBytes = 16e6;
 
-/// Fixed point for float32 values in [0, 1], unless these are so cheap that it takes longer to
-/// round them than it saves.
+/// Sums of coarse rows have to be formed anew now and then, from values computed again: rows of
+/// values of more multiply-adds than this are kept in fixed point.
+constexpr double kDearToRefresh = 130.0;
+
+/// Fewer bytes a value for float32 values in [0, 1], unless these are so cheap that it takes longer
+/// to round them than it saves.
 template <class T>
 RowForm form_of_rows(const Gram<T>& gram, double value_cost) {
   const bool is_float = sizeof(T) == sizeof(float);
-  return is_float && gram.is_within_unit() && value_cost >= kCheapValue ? RowForm::fixed
-                                                                        : RowForm::floating;
+  if (!is_float || !gram.is_within_unit() || value_cost < kCheapValue) return RowForm::floating;
+  return value_cost <= kDearToRefresh ? RowForm::coarse : RowForm::fixed;
 }
 
 template <class T>
 class RowTier {
  public:
-  /// As many rows are kept as `bytes` hold. `threads` share the work of getting fresh memory. Fixed
-  /// point is for T = float.
+  /// As many rows are kept as `bytes` hold. `threads` share the work of getting fresh memory. Forms
+  /// other than floating are for T = float.
   RowTier(Index n_variables, double bytes, int threads, RowForm form = RowForm::floating);
   RowTier(const RowTier&) = delete;
   RowTier& operator=(const RowTier&) = delete;
@@ -63,9 +64,11 @@ class RowTier {
   bool has_room(Index n_rows, Index columns) const;
   /// Lessens the budget; false, and nothing done, if so much of it is in use.
   bool give_up(Index bytes);
-  /// Forgets all rows, and uses their memory for as many shorter ones as it holds.
+  /// Forgets all rows, and uses their memory for as many of so many columns as it holds.
   void recut(Index columns);
-  bool is_fixed() const { return form_ == RowForm::fixed; }
+  /// The same, for rows of another form.
+  void recut(Index columns, RowForm form);
+  RowForm form() const { return form_; }
 
   bool has(Index variable) const { return slot_of_[variable] >= 0; }
   /// The row of `variable`, or none. Valid for columns [0, valid(variable)). Marks it as used.

@@ -44,4 +44,6 @@ const OuterLoops<double>& outer_loops<double>(Simd simd) {
 
 const FixedLoops& fixed_loops(Simd simd) { return tables(simd).fixed; }
 
+const CoarseLoops& coarse_loops(Simd simd) { return tables(simd).coarse; }
+
 }  // namespace kfu

@@ -84,7 +84,8 @@ template <class T>
 KeptRow<T> SquareTier<T>::kept_row(Index slot) {
   if (!gathers_) return {};
   const KeptRow<T> full = row_tier_.find(variables_[slot]);
-  const bool reaches = full && row_tier_.valid(variables_[slot]) > last_place_;
+  const bool reaches =
+      full && full.coarse == nullptr && row_tier_.valid(variables_[slot]) > last_place_;
   return reaches ? full : KeptRow<T>();
 }
 
@@ -93,11 +94,11 @@ template <class T>
 void SquareTier<T>::gather_columns(const KeptRow<T>& full, const Index* columns, Index count,
                                    T* row) const {
   const auto column = [columns](Index k) { return columns == nullptr ? k : columns[k]; };
-  if (full.fixed == nullptr) {
-    for (Index k = 0; k < count; ++k) row[column(k)] = full.floating[places_[column(k)]];
-  } else {
+  if (full.fixed != nullptr) {
     for (Index k = 0; k < count; ++k)
       row[column(k)] = static_cast<T>(fixed_value(full.fixed, places_[column(k)]));
+  } else {
+    for (Index k = 0; k < count; ++k) row[column(k)] = full.floating[places_[column(k)]];
   }
 }
 

@@ -12,7 +12,8 @@ from kfu.solvers import Solution
 _WORST = ("kkt_gap", "kkt_violation", "bias_std")
 COUNTERS = (
     *("iterations", "rounds", "kernel_evaluations", "verification_evaluations"),
-    *("cache_hits", "cache_misses", "reductions", "shrinks", "refinements", "extrapolations"),
+    *("cache_hits", "cache_misses", "reductions", "shrinks", "refinements", "renewals"),
+    "extrapolations",
 )
 _SUMMED = ("objective", "duality_gap", *COUNTERS)
 

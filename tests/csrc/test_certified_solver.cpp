@@ -1,6 +1,6 @@
 // What a certificate claims, against F from float64 values of K: starts far from the solution,
-// chunks that hold all variables from the first or grow to, rows of float and in fixed point, runs
-// so long that the maintained F is looked at on the way.
+// chunks that hold all variables from the first or grow to, rows of every form, runs so long that
+// the maintained F is looked at on the way.
 #include "kfu/certified_solver.h"
 
 #include <memory>
@@ -88,6 +88,60 @@ void far_start(Index n, Index d, double cache_bytes, int threads) {
   check_claim(solver, *store, problem, settings.tolerance, threads);
 }
 
+struct Outcome {
+  std::vector<double> beta;
+  Info info;
+};
+
+// Noisy classes, unbounded variables by the hundred, rows of two bytes a value.
+Outcome solve_on_coarse_rows(const std::vector<double>& X, Index n, Index d, double cost,
+                             double gamma, SolverSettings settings) {
+  DualProblem problem;
+  for (Index i = 0; i < n; ++i) {
+    const bool is_positive = X[i * d] + X[i * d + 1] * X[i * d + 2] > 0.0;
+    problem.linear.push_back(is_positive ? -1.0 : 1.0);
+    problem.lower.push_back(is_positive ? 0.0 : -cost);
+    problem.upper.push_back(is_positive ? cost : 0.0);
+    problem.points.push_back(i);
+  }
+  settings.chunk = 200;
+  const auto store =
+      std::make_shared<KernelStore>(view_of(X, n, d), rbf(gamma), settings.threads, Simd::best);
+  CHECK(form_of_rows(store->gram<float>(), store->value_cost()) == RowForm::coarse);
+  CertifiedSolver solver(store, problem, {}, settings, Precision::automatic);
+  Status status = Status::running;
+  for (int rounds = 0; status == Status::running && rounds < 20000; ++rounds)
+    status = solver.round();
+  CHECK(status == Status::optimal);
+  CHECK(!solver.changed_precision());
+  check_claim(solver, *store, problem, settings.tolerance, settings.threads);
+  std::vector<double> F;
+  exact_gradient(problem, solver.beta(), store->gram<double>(), 1, nullptr, F);
+  const double objective = certify(problem, solver.beta(), F).objective;
+  CHECK_NEAR(solver.certificate().objective, objective, 2e-6 * objective);
+  return {solver.beta(), solver.info()};
+}
+
+void coarse_rows(Index n, Index d, double cost, double gamma) {
+  Stream random;
+  const std::vector<double> X = cloud(n, d, random);
+  SolverSettings settings;
+  for (const double tolerance : {1e-3, 1e-6}) {
+    settings.tolerance = tolerance;
+    for (const double rows : {1.0, 0.3, 0.0}) {  // part of them that the budget holds
+      const double row_bytes = 2.0 * static_cast<double>(n);
+      settings.cache_bytes = 9e5 + rows * static_cast<double>(n) * row_bytes;
+      settings.threads = 1;
+      const Outcome one = solve_on_coarse_rows(X, n, d, cost, gamma, settings);
+      if (tolerance == 1e-6) CHECK(one.info.renewals > 0);
+      settings.threads = 3;
+      const Outcome many = solve_on_coarse_rows(X, n, d, cost, gamma, settings);
+      CHECK(many.beta == one.beta);
+      CHECK(many.info.kernel_evaluations == one.info.kernel_evaluations);
+    }
+  }
+}
+
 // Noisy classes and a large C: hundreds of thousands of steps, in which the error of float32 rows
 // grows beside the gap. It is found on the way, while the gap is still above the tolerance, and the
 // run goes on from the exact F, on the same rows.
@@ -127,6 +181,9 @@ int main() {
   for (const Index d : {39, 40, 60}) far_start(700, d, 0.0, 1);
   far_start(1300, 60, 0.0, 2);
   far_start(1300, 60, 2e6, 2);
+  coarse_rows(2000, 45, 10.0, 0.02);
+  coarse_rows(2000, 60, 1.0, 0.01);
+  coarse_rows(1200, 41, 1e4, 1e-4);
   refined_on_the_way(1500, 3, 1e4, 0.2);
   return kfu_test::report("certified solver");
 }

@@ -230,7 +230,7 @@ void exact_gradient_skips_only_what_does_not_matter() {
     const Index all = exact_gradient(toy.problem, beta, gram, 2, nullptr, full);
     for (Index i = 0; i < n; ++i) CHECK_NEAR(full[i], naive[i], 1e-10);
     Stream random;
-    ApproximateGradient approximate{naive, std::vector<double>(n, 0.05), {}};
+    ApproximateGradient approximate{naive, std::vector<double>(n, 0.05), 0.0, {}};
     for (double& value : approximate.values) value += 0.1 * (random.next() - 0.5);
     const Index some = exact_gradient(toy.problem, beta, gram, 1, &approximate, partial);
     CHECK(some < all);

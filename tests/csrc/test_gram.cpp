@@ -147,7 +147,7 @@ void splits(const Gram<T>& gram, const ColumnSet& columns, const std::vector<T>&
   std::vector<KeptRow<T>> keep(n);
   keep[n / 2].floating = kept.data();
   gram.accumulate(all.data(), coef.data(), n, outputs, columns, 0, n, whole.data(), n,
-                  {keep.data(), false});
+                  {keep.data(), RowForm::floating});
   const Index cuts[] = {0, 1, 3, n / 3, n / 2 + 1, n};
   for (int r = 0; r + 1 < 6; ++r) {
     for (int c = 0; c + 1 < 6; ++c) {
@@ -227,7 +227,7 @@ void fixed_rows(const Data& data, bool is_csr, Simd simd) {
     std::vector<double> sums(n, 0.5);
     for (std::size_t p = 0; p + 1 < cuts.size(); ++p) {
       gram->accumulate(range(n).data(), coef.data(), n, 1, *columns, cuts[p], cuts[p + 1],
-                       sums.data(), n, {keep.data(), true});
+                       sums.data(), n, {keep.data(), RowForm::fixed});
     }
     for (Index c = 0; c < n; ++c) CHECK_NEAR(sums[c], expected[c], 1e-12);
     if (first.empty()) first = sums;
@@ -244,8 +244,47 @@ void fixed_rows(const Data& data, bool is_csr, Simd simd) {
   }
   std::vector<double> sums(n, 0.5);
   gram->accumulate(range(n).data(), coef.data(), n, 1, *columns, 0, n, sums.data(), n,
-                   {nullptr, true});
+                   {nullptr, RowForm::fixed});
   CHECK(sums == first);
+}
+
+/// Coarse rows hold the rounded values, the sums are of the values as they are, and nothing depends
+/// on how the columns are split.
+void coarse_rows(const Data& data, bool is_csr, Simd simd) {
+  const auto gram = make_gram<float>(data.view(is_csr), single("rbf"), 2, simd);
+  const Index n = data.n;
+  const auto columns = gram->make_columns(n);
+  columns->assign(0, range(n).data(), n);
+  const std::vector<float> K = full_matrix(*gram, *columns);
+  std::vector<double> coef, plain(n, 0.5);
+  for (Index i = 0; i < n; ++i) coef.push_back(std::sin(static_cast<double>(i)));
+  gram->accumulate(range(n).data(), coef.data(), n, 1, *columns, 0, n, plain.data(), n, {});
+  for (const std::vector<Index>& cuts : {std::vector<Index>{0, n},
+                                         {0, 1, n},
+                                         {0, 64, 100, n},
+                                         {0, 63, 65, 128, n - 1, n},
+                                         {0, 200, n}}) {
+    const Index ld = (n + 63) / 64 * 64;
+    std::vector<std::uint16_t> memory(static_cast<std::size_t>(n * ld + 32), 7);
+    std::uint16_t* aligned = memory.data();  // to lines, as the tier has them
+    while (reinterpret_cast<std::uintptr_t>(aligned) % 64 != 0) ++aligned;
+    std::vector<KeptRow<float>> keep(n);
+    for (Index i = 0; i < n; ++i)
+      if (i % 3 != 1) keep[i].coarse = aligned + i * ld;
+    std::vector<double> sums(n, 0.5);
+    for (std::size_t p = 0; p + 1 < cuts.size(); ++p) {
+      gram->accumulate(range(n).data(), coef.data(), n, 1, *columns, cuts[p], cuts[p + 1],
+                       sums.data(), n, {keep.data(), RowForm::coarse});
+    }
+    CHECK(sums == plain);
+    bool is_kept = true;
+    for (Index i = 0; i < n; ++i)
+      for (Index c = 0; c < ld; ++c) {
+        const int expected = keep[i] && c < n ? coarse_units(K[i * n + c]) : 7;
+        is_kept &= aligned[i * ld + c] == expected;
+      }
+    CHECK(is_kept);
+  }
 }
 
 /// Full tiles stay in registers where there is one output; with two, all go through memory. Bits
@@ -278,7 +317,7 @@ void full_tiles(const char* name, Index d, Simd simd, Sequence& sequence) {
     gram->accumulate(range(n).data(), coef.data(), n, 1, *columns, cuts[c], cuts[c + 1],
                      sums.data(), n, {});
   gram->accumulate(range(n).data(), coef.data(), n, 1, *columns, 0, n, kept_sums.data(), n,
-                   {keep.data(), false});
+                   {keep.data(), RowForm::floating});
   CHECK(sums == expected);
   CHECK(kept_sums == expected);
   CHECK(kept == K);
@@ -344,6 +383,8 @@ void layouts() {
     }
     fixed_rows(rows, false, simd);
     fixed_rows(rows, true, simd);
+    coarse_rows(rows, false, simd);
+    coarse_rows(rows, true, simd);
     layout<float>(few, false, few.n, simd, sequence);
     layout<double>(few, false, few.n, simd, sequence);
     layout<float>(few, true, few.n, simd, sequence);
