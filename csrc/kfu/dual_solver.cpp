@@ -78,9 +78,9 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
       outer_loops_(outer_loops<T>(gram.simd())),
       last_gap_(kInf),
       halved_gap_(kInf),
+      extrapolation_(kSweep),
       renewed_at_(n_, 0.0),
       renewed_gap_(kInf),
-      extrapolation_(kSweep),
       may_shrink_(settings.shrinking && settings.working_set == WorkingSetRule::svmfu &&
                   !rows_are_shared_) {
   std::vector<double> all(static_cast<std::size_t>(gram.size()));
@@ -97,7 +97,10 @@ DualSolver<T>::DualSolver(const Gram<T>& gram, const DualProblem& problem,
   }
   build_tiers(chunk_capacity());
   is_early_ = may_shrink_ && !times_computed_.empty();
-  if (row_tier_->form() == RowForm::coarse) owed_.assign(static_cast<std::size_t>(n_), 0.0);
+  if (row_tier_->form() == RowForm::coarse) {
+    owed_.assign(static_cast<std::size_t>(n_), 0.0);
+    misses_some_.assign(static_cast<std::size_t>(n_), 0);
+  }
   initialise_gradient(gradient);
   info_.n_active = n_;
 }

@@ -301,6 +301,7 @@ class DualSolver final : public OuterLoop {
   double owed_squares_ = 0.0, most_squares_ = 0.0;  // Σ of its squares; the largest before
   double ever_owed_ = 0.0;
   std::vector<double> renewed_at_;
+  std::vector<char> misses_some_;  // by variable: its F has not received all that is owed, or more
   std::vector<double> renewed_beta_;          // by variable; empty: not since the last reset
   double renewed_gap_;                        // the gap then
   std::vector<double> exact_beta_, exact_F_;  // by variable, at the last reset; empty: none

@@ -1,4 +1,4 @@
-// The gradient formed anew, where rows are coarse; see dual_solver.h for the contract.
+// The gradient mended, where rows are coarse; see dual_solver.h for the contract.
 //
 // With e_jk what a coarse row is off at K(j, k), F_k is off by Σ_j owed_j e_jk, owed_j being what
 // β_j gained while its row was kept (values that are computed enter F as they are). The errors e
@@ -25,7 +25,63 @@ constexpr double kLargest = 4.0;    // error among many columns, as a multiple o
 constexpr double kRough = 0.2;      // part of the gap that F may be off by on the way,
 constexpr double kRoughEnd = 0.15;  // and of the tolerance, if that is more
 constexpr double kNear = 2.0;       // gaps from the threshold within which a variable may matter
+constexpr double kPaying = 1.25;    // the price of the lost part of a value, in values
 constexpr double kLeastFall = 4.0;  // of the gap from one time to the next, for rows to stay coarse
+
+// Σ_j weights_j K(j, k) over all places j, for the places k that are wanted. K is symmetric.
+class PointSums {
+ public:
+  PointSums(const std::vector<double>& weights, const std::vector<Index>& wanted)
+      : weights_(weights), wanted_(wanted) {
+    std::vector<char> is_wanted(weights.size(), 0);
+    for (const Index k : wanted) is_wanted[k] = 1;
+    for (Index k = 0; k < static_cast<Index>(weights.size()); ++k) {
+      if (weights[k] != 0.0)
+        (is_wanted[k] ? members_ : apart_).push_back(k);
+      else if (is_wanted[k])
+        others_.push_back(k);
+    }
+  }
+
+  const std::vector<Index>& wanted() const { return wanted_; }
+
+  /// How many values of K it takes.
+  double values() const {
+    const auto m = static_cast<double>(members_.size()), o = static_cast<double>(others_.size());
+    return 0.5 * m * m + m * o + static_cast<double>(apart_.size()) * (m + o);
+  }
+
+  /// By wanted place, of values or of that part of them.
+  template <class T>
+  std::vector<double> form(const Gram<T>& gram, const std::vector<Index>& points, int threads,
+                           Part part) const {
+    const WeightedPoints members = weighted(members_, points), apart = weighted(apart_, points);
+    std::vector<double> sums(members_.size(), 0.0), other_sums(others_.size(), 0.0);
+    std::vector<Index> other_points;
+    for (const Index k : others_) other_points.push_back(points[k]);
+    symmetric_sums(members, gram, threads, sums, part);
+    add_columns(apart, gram, members.points, sums, part);
+    add_columns(members, gram, other_points, other_sums, part);
+    add_columns(apart, gram, other_points, other_sums, part);
+    std::vector<double> by_place(weights_.size(), 0.0), by_wanted;
+    for (std::size_t c = 0; c < sums.size(); ++c) by_place[members_[c]] = sums[c];
+    for (std::size_t c = 0; c < other_sums.size(); ++c) by_place[others_[c]] = other_sums[c];
+    for (const Index k : wanted_) by_wanted.push_back(by_place[k]);
+    return by_wanted;
+  }
+
+ private:
+  WeightedPoints weighted(const std::vector<Index>& places,
+                          const std::vector<Index>& points) const {
+    WeightedPoints found;
+    for (const Index k : places) found.add(points[k], weights_[k]);
+    return found;
+  }
+
+  const std::vector<double>& weights_;
+  const std::vector<Index>& wanted_;
+  std::vector<Index> members_, others_, apart_;  // places: both, wanted only, weighted only
+};
 
 }  // namespace
 
@@ -59,48 +115,48 @@ void DualSolver<T>::refresh_if_rough(GroupEnds& ends) {
 template <class T>
 void DualSolver<T>::renew() {
   finish_deferred();
-  if (owed_squares_ > 0.0) refresh(scan());
+  if (ever_owed_ > 0.0) refresh(scan());
 }
 
-// F of the active variables that may matter: what has moved, the support, and what is near the
-// threshold, or not so far from it that the certificate will see that. What β has gained since F
-// was exact is all that is multiplied with K.
+// F of the active variables that may matter: the support, what owes or has moved, and what is near
+// the threshold, or not so far from it that the certificate will see that. Either what the rows
+// were short of is paid; or F is formed from scratch, which is what β has gained since F was exact,
+// times K: for those that have been away and not received all that is owed, and for all where that
+// takes fewer values.
 template <class T>
 void DualSolver<T>::refresh(const GroupEnds& ends) {
-  const auto gained = [this](Index k) {
-    return beta_[k] - (exact_beta_.empty() ? 0.0 : exact_beta_[variable_[k]]);
-  };
-  WeightedPoints moved, moved_away;  // active variables, and dropped ones
-  std::vector<Index> places, others, points;
+  std::vector<double> gained = beta_;
+  for (Index k = 0; k < n_ && !exact_beta_.empty(); ++k) gained[k] -= exact_beta_[variable_[k]];
+  std::vector<double> owed(static_cast<std::size_t>(n_));
+  for (Index k = 0; k < n_; ++k) owed[k] = owed_[variable_[k]];
   const double near = kNear * info_.gap + kCoarseError * ever_owed_;
-  for (Index k = 0; k < n_; ++k) {
-    const double gain = gained(k);
-    if (k >= n_active_) {
-      if (gain != 0.0) moved_away.add(point_[k], gain);
-      continue;
-    }
-    if (gain != 0.0) {
-      moved.add(point_[k], gain);
-      places.push_back(k);
-      continue;
-    }
+  std::vector<Index> payable, anew, all;
+  for (Index k = 0; k < n_active_; ++k) {
     const double f = F_[k] - ends.threshold(static_cast<int>(group_[k]), has_equality_);
-    if (beta_[k] == 0.0 && std::min(f + up_mask_[k], -(f + low_mask_[k])) > near) continue;
-    others.push_back(k);
-    points.push_back(point_[k]);
+    const bool is_near = std::min(f + up_mask_[k], -(f + low_mask_[k])) <= near;
+    if (beta_[k] == 0.0 && gained[k] == 0.0 && owed[k] == 0.0 && !is_near) continue;
+    (misses_some_[variable_[k]] ? anew : payable).push_back(k);
+    all.push_back(k);
   }
-  std::vector<double> sums(places.size(), 0.0), other_sums(others.size(), 0.0);
-  full_row_evaluations_ += symmetric_sums(moved, gram_, settings_.threads, sums);
-  full_row_evaluations_ += add_columns(moved_away, gram_, moved.points, sums);
-  full_row_evaluations_ += add_columns(moved, gram_, points, other_sums);
-  full_row_evaluations_ += add_columns(moved_away, gram_, points, other_sums);
-  const auto put = [&](Index k, double sum) {
-    const Index variable = variable_[k];
-    F_[k] = (exact_F_.empty() ? linear_[k] : exact_F_[variable]) + ridge_[k] * gained(k) + sum;
-    renewed_at_[variable] = ever_owed_;
-  };
-  for (std::size_t c = 0; c < places.size(); ++c) put(places[c], sums[c]);
-  for (std::size_t c = 0; c < others.size(); ++c) put(others[c], other_sums[c]);
+  const PointSums debts(owed, payable), part(gained, anew), whole(gained, all);
+  const bool pays = kPaying * debts.values() + part.values() < whole.values();
+  if (pays) {
+    const std::vector<double> sums = debts.form(gram_, point_, settings_.threads, Part::lost);
+    for (std::size_t c = 0; c < payable.size(); ++c) F_[payable[c]] += sums[c];
+  }
+  const PointSums& scratch = pays ? part : whole;
+  const std::vector<double> sums = scratch.form(gram_, point_, settings_.threads, Part::whole);
+  for (std::size_t c = 0; c < sums.size(); ++c) {
+    const Index k = scratch.wanted()[c];
+    F_[k] = exact_F_.empty() ? linear_[k] : exact_F_[variable_[k]];
+    F_[k] += ridge_[k] * gained[k] + sums[c];
+  }
+  full_row_evaluations_ += static_cast<Index>(scratch.values() + (pays ? debts.values() : 0.0));
+  std::fill(misses_some_.begin(), misses_some_.end(), 1);
+  for (const Index k : all) {
+    misses_some_[variable_[k]] = 0;
+    renewed_at_[variable_[k]] = ever_owed_;
+  }
   most_squares_ = std::max(most_squares_, owed_squares_);
   owed_squares_ = 0.0;
   std::fill(owed_.begin(), owed_.end(), 0.0);
@@ -115,6 +171,7 @@ template <class T>
 void DualSolver<T>::note_exact(const std::vector<double>& F) {
   std::fill(renewed_at_.begin(), renewed_at_.end(), ever_owed_);
   std::fill(owed_.begin(), owed_.end(), 0.0);
+  std::fill(misses_some_.begin(), misses_some_.end(), 0);
   owed_squares_ = most_squares_ = 0.0;
   renewed_beta_.clear();
   renewed_gap_ = std::numeric_limits<double>::infinity();

@@ -182,6 +182,8 @@ void DualSolver<T>::unshrink(bool goes_on) {
     shrunk_.clear();
     return;
   }
+  const Index first = shrunk_.empty() ? n_ : shrunk_.back().first;
+  for (Index k = first; k < n_ && !misses_some_.empty(); ++k) misses_some_[variable_[k]] = 1;
   // From the inside out, so that rows grow without gaps.
   for (auto part = shrunk_.rbegin(); part != shrunk_.rend(); ++part) {
     std::vector<Index> points;

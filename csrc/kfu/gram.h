@@ -60,6 +60,7 @@ struct KeepRows {
   /// That of all rows; others than floating require T = float and is_within_unit(). Where it is
   /// fixed, values are rounded to it before they are used, in rows that are kept and in others.
   RowForm form = RowForm::floating;
+  Part part = Part::whole;
 };
 
 /// Values of type T (float or double) of one kernel over one data set.
@@ -117,7 +118,8 @@ class Gram {
   /// indexed by slot. Works in the calling thread alone; several may call it at the same time.
   virtual void accumulate_both(const Index* points, const double* coef, Index n_rows,
                                const ColumnSet& columns, Index first, Index last,
-                               const double* column_coef, double* sums, double* row_sums) const = 0;
+                               const double* column_coef, double* sums, double* row_sums,
+                               Part part) const = 0;
 };
 
 /// Requires: `data` outlives the result; the kernel suits the data (checked by the Python layer).

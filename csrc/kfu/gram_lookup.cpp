@@ -108,7 +108,7 @@ class LookupGram final : public Gram<T> {
         const T k = value(set, c, points[r]);
         if (keep.rows && keep.rows[r].floating) keep.rows[r].floating[c] = k;
         for (Index m = 0; m < n_outputs; ++m) {
-          sums[m * ld_sums + c] += coef[r * n_outputs + m] * static_cast<double>(k);
+          sums[m * ld_sums + c] += coef[r * n_outputs + m] * part_of(k, keep.part);
         }
       }
     }
@@ -116,11 +116,11 @@ class LookupGram final : public Gram<T> {
 
   void accumulate_both(const Index* points, const double* coef, Index n_rows,
                        const ColumnSet& columns, Index first, Index last, const double* column_coef,
-                       double* sums, double* row_sums) const override {
+                       double* sums, double* row_sums, Part part) const override {
     const auto& set = static_cast<const LookupColumns&>(columns);
     for (Index c = first; c < last; ++c) {
       for (Index r = 0; r < n_rows; ++r) {
-        const auto k = static_cast<double>(value(set, c, points[r]));
+        const double k = part_of(value(set, c, points[r]), part);
         sums[c] += coef[r] * k;
         row_sums[r] += column_coef[c] * k;
       }
@@ -128,6 +128,12 @@ class LookupGram final : public Gram<T> {
   }
 
  private:
+  static double part_of(T value, Part part) {
+    const auto whole = static_cast<double>(value);
+    if (part == Part::whole) return whole;
+    return whole - kCoarseUnit * coarse_units(static_cast<float>(value));
+  }
+
   T value(const LookupColumns& columns, Index slot, Index point) const {
     return static_cast<T>(weight_ * columns.value(slot, point));
   }

@@ -101,6 +101,7 @@ class PanelGram final : public Gram<T> {
     Sink<T> sink;
     sink.keep = keep.rows;
     sink.form = keep.form;
+    sink.part = keep.part;
     sink.coef = coef;
     sink.n_outputs = n_outputs;
     sink.sums = sums;
@@ -114,8 +115,9 @@ class PanelGram final : public Gram<T> {
 
   void accumulate_both(const Index* points, const double* coef, Index n_rows,
                        const ColumnSet& columns, Index first, Index last, const double* column_coef,
-                       double* sums, double* row_sums) const override {
+                       double* sums, double* row_sums, Part part) const override {
     Sink<T> sink;
+    sink.part = part;
     sink.coef = coef;
     sink.n_outputs = 1;
     sink.sums = sums;
@@ -523,6 +525,7 @@ std::unique_ptr<ColumnWork> PanelGram<T>::accumulation(const Index* points, cons
   Sink<T> sink;
   sink.keep = keep.rows;
   sink.form = keep.form;
+  sink.part = keep.part;
   sink.coef = coef;
   sink.n_outputs = 1;
   sink.sums = sums;

@@ -15,6 +15,12 @@ enum class RowForm {
   coarse,    ///< two bytes a value (coarse_rows.h)
 };
 
+/// What of a value is added up.
+enum class Part {
+  whole,
+  lost,  ///< what a coarse row is short of it (coarse_rows.h); for float values in [0, 1]
+};
+
 /// A row that is kept, in one of these forms; or none.
 template <class T>
 struct KeptRow {

@@ -123,6 +123,7 @@ struct Sink {
   Index out_first = 0;
   const KeptRow<T>* keep = nullptr;  ///< rows written past the caches; single ones may be none
   RowForm form = RowForm::floating;  ///< fixed: values are rounded to it before they are used
+  Part part = Part::whole;           ///< of the values that is added up
   const double* coef = nullptr;      ///< [row][n_outputs]
   Index n_outputs = 0;
   double* sums = nullptr;  ///< sums[m · ld_sums + c]

@@ -16,7 +16,7 @@ constexpr Index kRowBlock = 96;         // of the symmetric part: one task
 
 template <class T>
 Index add_columns(const WeightedPoints& support, const Gram<T>& gram,
-                  const std::vector<Index>& points, std::vector<double>& sums) {
+                  const std::vector<Index>& points, std::vector<double>& sums, Part part) {
   const Index n = static_cast<Index>(points.size());
   if (n == 0 || support.size() == 0) return 0;
   const std::unique_ptr<ColumnSet> columns = gram.make_columns(std::min(n, kColumnsAtOnce));
@@ -25,7 +25,7 @@ Index add_columns(const WeightedPoints& support, const Gram<T>& gram,
     columns->truncate(0);
     columns->assign(0, points.data() + first, count);
     gram.accumulate(support.points.data(), support.coef.data(), support.size(), 1, *columns, 0,
-                    count, sums.data() + first, count, {});
+                    count, sums.data() + first, count, {nullptr, RowForm::floating, part});
   }
   return support.size() * n;
 }
@@ -36,7 +36,7 @@ Index add_columns(const WeightedPoints& support, const Gram<T>& gram,
 // are added in the order of I.
 template <class T>
 Index symmetric_sums(const WeightedPoints& members, const Gram<T>& gram, int threads,
-                     std::vector<double>& sums) {
+                     std::vector<double>& sums, Part part) {
   const Index n = members.size();
   const Index* points = members.points.data();
   const double* coef = members.coef.data();
@@ -60,9 +60,9 @@ Index symmetric_sums(const WeightedPoints& members, const Gram<T>& gram, int thr
         const Index beyond = is_before ? 0 : row_end - begin;  // columns after the rows' own
         if (beyond > 0)                                        // the block on the diagonal, whole
           gram.accumulate(points + row, coef + row, row_end - row, 1, *columns, row - begin, beyond,
-                          to, width, {});
+                          to, width, {nullptr, RowForm::floating, part});
         gram.accumulate_both(points + row, coef + row, row_end - row, *columns, beyond, width,
-                             coef + begin, to, sums.data() + row);
+                             coef + begin, to, sums.data() + row, part);
       } catch (...) {
 #pragma omp critical(symmetric_sums_failure)
         failure = std::current_exception();
@@ -76,11 +76,12 @@ Index symmetric_sums(const WeightedPoints& members, const Gram<T>& gram, int thr
 }
 
 template Index add_columns(const WeightedPoints&, const Gram<float>&, const std::vector<Index>&,
-                           std::vector<double>&);
+                           std::vector<double>&, Part);
 template Index add_columns(const WeightedPoints&, const Gram<double>&, const std::vector<Index>&,
-                           std::vector<double>&);
-template Index symmetric_sums(const WeightedPoints&, const Gram<float>&, int, std::vector<double>&);
-template Index symmetric_sums(const WeightedPoints&, const Gram<double>&, int,
-                              std::vector<double>&);
+                           std::vector<double>&, Part);
+template Index symmetric_sums(const WeightedPoints&, const Gram<float>&, int, std::vector<double>&,
+                              Part);
+template Index symmetric_sums(const WeightedPoints&, const Gram<double>&, int, std::vector<double>&,
+                              Part);
 
 }  // namespace kfu

@@ -69,7 +69,7 @@ class MatrixGram final : public Gram<T> {
   }
   void accumulate_both(const Index* points, const double* coef, Index n_rows,
                        const ColumnSet& columns, Index first, Index last, const double* column_coef,
-                       double* sums, double* row_sums) const override {
+                       double* sums, double* row_sums, Part) const override {
     accumulate(points, coef, n_rows, 1, columns, first, last, sums, 0, {});
     const auto& set = static_cast<const Columns&>(columns);
     for (Index r = 0; r < n_rows; ++r)

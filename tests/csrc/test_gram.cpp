@@ -249,9 +249,11 @@ void fixed_rows(const Data& data, bool is_csr, Simd simd) {
 }
 
 /// Coarse rows hold the rounded values, the sums are of the values as they are, and nothing depends
-/// on how the columns are split.
-void coarse_rows(const Data& data, bool is_csr, Simd simd) {
-  const auto gram = make_gram<float>(data.view(is_csr), single("rbf"), 2, simd);
+/// on how the columns are split. What the rows are short of is what the sums of that add up to,
+/// whichever point is the row: K has the same bits both ways.
+void coarse_rows(const Data& data, bool is_csr, Simd simd, const char* kernel) {
+  const auto gram = make_gram<float>(data.view(is_csr), single(kernel), 2, simd);
+  CHECK(gram->is_within_unit());
   const Index n = data.n;
   const auto columns = gram->make_columns(n);
   columns->assign(0, range(n).data(), n);
@@ -284,6 +286,29 @@ void coarse_rows(const Data& data, bool is_csr, Simd simd) {
         is_kept &= aligned[i * ld + c] == expected;
       }
     CHECK(is_kept);
+  }
+
+  bool is_symmetric = true;
+  std::vector<double> lost(n, 0.5), lost_both(n, 0.5), lost_rows(n, -0.5);
+  std::vector<double> expected(n, 0.5), expected_rows(n, -0.5);
+  for (Index c = 0; c < n; ++c) {
+    for (Index i = 0; i < n; ++i) {
+      const double short_of =
+          static_cast<double>(K[i * n + c]) - kCoarseUnit * coarse_units(K[i * n + c]);
+      is_symmetric &= K[i * n + c] == K[c * n + i];
+      expected[c] += coef[i] * short_of;
+      expected_rows[i] += coef[c] * short_of;
+    }
+  }
+  CHECK(is_symmetric);
+  gram->accumulate(range(n).data(), coef.data(), n, 1, *columns, 0, n, lost.data(), n,
+                   {nullptr, RowForm::floating, Part::lost});
+  gram->accumulate_both(range(n).data(), coef.data(), n, *columns, 0, n, coef.data(),
+                        lost_both.data(), lost_rows.data(), Part::lost);
+  for (Index c = 0; c < n; ++c) {
+    CHECK_NEAR(lost[c], expected[c], 1e-12);
+    CHECK_NEAR(lost_both[c], expected[c], 1e-12);
+    CHECK_NEAR(lost_rows[c], expected_rows[c], 1e-12);
   }
 }
 
@@ -330,7 +355,7 @@ void full_tiles(const char* name, Index d, Simd simd, Sequence& sequence) {
   // Each value serves its row and its column.
   std::vector<double> by_column(n, 0.5), by_row(n, 0.25);
   gram->accumulate_both(range(n).data(), coef.data(), n, *columns, 3, n - 2, coef.data(),
-                        by_column.data(), by_row.data());
+                        by_column.data(), by_row.data(), Part::whole);
   for (Index i = 0; i < n; ++i) {
     double sum = 0.25, modulus = 1.0;
     for (Index c = 3; c < n - 2; ++c) {
@@ -383,8 +408,8 @@ void layouts() {
     }
     fixed_rows(rows, false, simd);
     fixed_rows(rows, true, simd);
-    coarse_rows(rows, false, simd);
-    coarse_rows(rows, true, simd);
+    for (const char* kernel : {"rbf", "laplacian", "rational"})
+      for (const bool is_csr : {false, true}) coarse_rows(rows, is_csr, simd, kernel);
     layout<float>(few, false, few.n, simd, sequence);
     layout<double>(few, false, few.n, simd, sequence);
     layout<float>(few, true, few.n, simd, sequence);
