@@ -5,7 +5,7 @@
 // values of K at precision T (rounded to fixed point where rows are kept so). The gradient is
 // updated lazily: only rows of variables that moved in the subproblem are formed, each fused with
 // its update (Gram::accumulate), and only rows of unbounded variables are kept in the rectangular
-// tier; where values are cheap, few at first, and others once that would have paid.
+// tier; where values are cheap, once that would have paid.
 //
 // Coarse rows (kept_row.h) break the invariant: F is off by what they are, times what β has gained
 // through them. That is small beside the gap for most of a run, and when it no longer is, F is

@@ -256,7 +256,7 @@ bool DualSolver<T>::has_earned_row(Index variable) {
   const double saved = settings_.value_cost + kFunctionCost - kReadFloating;
   if (static_cast<double>(times_computed_[variable]) * saved >= kFreshValue) return true;
   ++times_computed_[variable];
-  return static_cast<double>(row_tier_->bytes()) < kCheapRowsBytes;
+  return false;
 }
 
 template void DualSolver<float>::initialise_gradient(const std::vector<double>*);

@@ -178,7 +178,7 @@ void refined_on_the_way(Index n, Index d, double cost, double gamma) {
 }  // namespace
 
 int main() {
-  for (const Index d : {39, 40, 60}) far_start(700, d, 0.0, 1);
+  for (const Index d : {29, 30, 60, 140}) far_start(700, d, 0.0, 1);
   far_start(1300, 60, 0.0, 2);
   far_start(1300, 60, 2e6, 2);
   coarse_rows(2000, 45, 10.0, 0.02);
