@@ -132,7 +132,7 @@ Status CertifiedSolver::look_on_the_way() {
   if (gram64_rows_ || precision_ != Precision::automatic || store_->is_linear())
     return Status::running;
   const Info now = loop_->info();
-  if (now.iterations < next_look_) return Status::running;
+  if (now.iterations < next_look_ || now.n_active < problem_.size()) return Status::running;
   loop_->renew();
   const std::vector<double> maintained = loop_->gradient();
   if (maintained.empty()) return Status::running;
@@ -188,16 +188,18 @@ void CertifiedSolver::remember_reset(const std::vector<double>& beta) {
   reset_beta_ = beta;
 }
 
-// What the rounds maintain, with a bound on its error. Values of K at precision T, rounded or not
-// as the rows are kept, are the same each time they are used, so the sum of all updates is K_T(β −
-// β₀), β₀ being β at the last reset: its error at k is Σ_j |β − β₀|_j · (error of the value K(k,
-// j)), plus that of the reset. Empty when no bound is known or the gradient is not complete.
+// What the rounds maintain, with a bound on its error. Values of K at precision T, in fixed point
+// or not, are the same each time they are used, and K has the same bits both ways, so the sum of
+// all updates is K_T(β − β₀), β₀ being β at the last reset, but for what coarse rows lack, which
+// the loop knows a bound for: its error at k is Σ_j |β − β₀|_j · (error of the value K(k, j)), plus
+// that of the reset. (Where F was mended, the way to there counts for itself.) Empty when no bound
+// is known or the gradient is not complete.
 ApproximateGradient CertifiedSolver::maintained_gradient(const std::vector<double>& beta) const {
   if (!value_error_.is_known) return {};
   ApproximateGradient maintained{loop_->gradient(), {}, loop_->usual_rounding(), {}};
   if (maintained.values.empty()) return maintained;
   double moved = 0.0, common = 0.0;  // Σ_j |β − β₀|_j, and with the points' part of the error
-  const std::vector<double>& renewed = loop_->renewed_beta();  // by other values than before
+  const std::vector<double>& renewed = loop_->renewed_beta();
   for (Index k = 0; k < problem_.size(); ++k) {
     const double then = reset_beta_.empty() ? 0.0 : reset_beta_[k];
     const double on_the_way = renewed.empty() ? then : renewed[k];

@@ -250,8 +250,11 @@ Status DualSolver<T>::full_round(bool is_retry) {
     count_evaluations();
     ends = scan();
     info_.gap = ends.gap(n_groups_, has_equality_);
-    refresh_if_rough(ends);
     clock.lap(info_.seconds_gradient);
+  }
+  if (is_done && mend_returned(ends)) {
+    ends = scan();
+    info_.gap = ends.gap(n_groups_, has_equality_);
   }
   if (is_met(info_.gap)) return Status::optimal;
   if (steps_left() <= 0) return Status::max_iterations;

@@ -55,6 +55,8 @@
 
 namespace kfu {
 
+class PointSums;  // dual_solver_refresh.cpp
+
 /// The outer loop without its precision.
 class OuterLoop {
  public:
@@ -231,6 +233,9 @@ class DualSolver final : public OuterLoop {
   /// Sets what depends on the β of place k: its masks and whether its variable is unbounded.
   void note_beta(Index k);
   void owe(Index variable, double delta);
+  void owe_short(Index variable, double delta, Index valid);
+  void owe_returned(double gained);
+  double usual_squares() const;
   double roughness() const;
   /// Whether F is off by too much for such a gap.
   bool is_too_rough(double gap) const;
@@ -238,6 +243,10 @@ class DualSolver final : public OuterLoop {
   bool is_met(double gap) const;
   void refresh_if_rough(GroupEnds& ends);
   void refresh(const GroupEnds& ends);
+  /// Forms F of those anew that have been away and may matter. False if there are none.
+  bool mend_returned(const GroupEnds& ends);
+  void form_anew(const PointSums& sums, const std::vector<double>& gained);
+  std::vector<double> gained_since_exact() const;
   void note_exact(const std::vector<double>& F);
   bool covers_all() const { return static_cast<Index>(chunk_.size()) == n_; }
 
@@ -299,7 +308,8 @@ class DualSolver final : public OuterLoop {
   // (else empty); Σ|gain| since ever, and what it was when the variable's F was formed anew.
   std::vector<double> owed_;
   double owed_squares_ = 0.0, most_squares_ = 0.0;  // Σ of its squares; the largest before
-  double ever_owed_ = 0.0;
+  double returned_squares_ = 0.0;                   // for those that have been away, over-estimated
+  double ever_owed_ = 0.0, exact_at_ = 0.0;         // exact_at_: what it was at the last reset
   std::vector<double> renewed_at_;
   std::vector<char> misses_some_;  // by variable: its F has not received all that is owed, or more
   std::vector<double> renewed_beta_;          // by variable; empty: not since the last reset

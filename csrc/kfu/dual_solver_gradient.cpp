@@ -107,6 +107,23 @@ void DualSolver<T>::owe(Index variable, double delta) {
   ever_owed_ += std::fabs(delta);
 }
 
+// The same, by a row of so many columns: the others receive values as they are.
+template <class T>
+void DualSolver<T>::owe_short(Index variable, double delta, Index valid) {
+  if (row_tier_->form() != RowForm::coarse || valid == 0) return;
+  owe(variable, delta);
+  for (Index k = valid; k < n_active_; ++k) misses_some_[variable_[k]] = 1;
+  extrapolation_.forget();  // what F is off by is no longer what is owed, for all
+}
+
+// Variables that have been away receive what another has gained meanwhile by its kept row.
+template <class T>
+void DualSolver<T>::owe_returned(double gained) {
+  if (row_tier_->form() != RowForm::coarse) return;
+  returned_squares_ += gained * gained;
+  ever_owed_ += std::fabs(gained);
+}
+
 template <class T>
 void DualSolver<T>::recompute_linear_gradient() {
   map_->apply(point_.data(), n_active_, F_.data());
@@ -170,7 +187,7 @@ std::unique_ptr<typename DualSolver<T>::Batch> DualSolver<T>::make_batch(const M
       const bool has_room = row_tier_->room(variable_[k]) >= n_active_;
       part.points.push_back(point_[k]);
       part.delta.push_back(delta);
-      owe(variable_[k], delta);
+      owe_short(variable_[k], delta, row_tier_->valid(variable_[k]));
       part.rows.push_back(row);
       part.keep.push_back(has_room ? row : KeptRow<T>());
       if (has_room)
@@ -262,6 +279,8 @@ bool DualSolver<T>::has_earned_row(Index variable) {
 template void DualSolver<float>::initialise_gradient(const std::vector<double>*);
 template void DualSolver<float>::extrapolate(Index);
 template void DualSolver<float>::owe(Index, double);
+template void DualSolver<float>::owe_short(Index, double, Index);
+template void DualSolver<float>::owe_returned(double);
 template void DualSolver<float>::recompute_linear_gradient();
 template void DualSolver<float>::add_kept_rows(const std::vector<KeptRow<float>>&,
                                                const std::vector<double>&, Index, Index);
@@ -276,6 +295,8 @@ template std::unique_ptr<typename DualSolver<float>::Batch> DualSolver<float>::m
 template void DualSolver<double>::initialise_gradient(const std::vector<double>*);
 template void DualSolver<double>::extrapolate(Index);
 template void DualSolver<double>::owe(Index, double);
+template void DualSolver<double>::owe_short(Index, double, Index);
+template void DualSolver<double>::owe_returned(double);
 template void DualSolver<double>::recompute_linear_gradient();
 template void DualSolver<double>::add_kept_rows(const std::vector<KeptRow<double>>&,
                                                 const std::vector<double>&, Index, Index);

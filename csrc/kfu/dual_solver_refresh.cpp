@@ -23,10 +23,12 @@ namespace {
 const double kUsualError = kCoarseUnit / std::sqrt(12.0);  // of a value
 constexpr double kLargest = 4.0;    // error among many columns, as a multiple of the usual one
 constexpr double kRough = 0.2;      // part of the gap that F may be off by on the way,
-constexpr double kRoughEnd = 0.15;  // and of the tolerance, if that is more
+constexpr double kRoughEnd = 0.1;   // and of the tolerance, if that is more
 constexpr double kNear = 2.0;       // gaps from the threshold within which a variable may matter
 constexpr double kPaying = 1.25;    // the price of the lost part of a value, in values
 constexpr double kLeastFall = 4.0;  // of the gap from one time to the next, for rows to stay coarse
+
+}  // namespace
 
 // Σ_j weights_j K(j, k) over all places j, for the places k that are wanted. K is symmetric.
 class PointSums {
@@ -83,8 +85,6 @@ class PointSums {
   std::vector<Index> members_, others_, apart_;  // places: both, wanted only, weighted only
 };
 
-}  // namespace
-
 // What F may be off by, as far as a gap is concerned.
 template <class T>
 double DualSolver<T>::roughness() const {
@@ -115,7 +115,49 @@ void DualSolver<T>::refresh_if_rough(GroupEnds& ends) {
 template <class T>
 void DualSolver<T>::renew() {
   finish_deferred();
-  if (ever_owed_ > 0.0) refresh(scan());
+  if (ever_owed_ > exact_at_) refresh(scan());
+}
+
+// What β has gained since F was exact, by place.
+template <class T>
+std::vector<double> DualSolver<T>::gained_since_exact() const {
+  std::vector<double> gained = beta_;
+  for (Index k = 0; k < n_ && !exact_beta_.empty(); ++k) gained[k] -= exact_beta_[variable_[k]];
+  return gained;
+}
+
+// F of the places that `scratch` wants, whose weights are what β has gained since F was exact.
+template <class T>
+void DualSolver<T>::form_anew(const PointSums& scratch, const std::vector<double>& gained) {
+  const std::vector<double> sums = scratch.form(gram_, point_, settings_.threads, Part::whole);
+  for (std::size_t c = 0; c < sums.size(); ++c) {
+    const Index k = scratch.wanted()[c], variable = variable_[k];
+    F_[k] = (exact_F_.empty() ? linear_[k] : exact_F_[variable]) + ridge_[k] * gained[k] + sums[c];
+    renewed_at_[variable] = ever_owed_;
+  }
+  full_row_evaluations_ += static_cast<Index>(scratch.values());
+}
+
+// They are few: what has been away is mostly far from the threshold. They go on to miss some of
+// what is owed, which is not theirs to be paid.
+template <class T>
+bool DualSolver<T>::mend_returned(const GroupEnds& ends) {
+  if (returned_squares_ == 0.0) return false;
+  const double error = 2.0 * kLargest * kUsualError * std::sqrt(returned_squares_);
+  const double near = kNear * std::max(info_.gap, settings_.tolerance) + error;
+  std::vector<Index> found;
+  for (Index k = 0; k < n_active_; ++k) {
+    const Index variable = variable_[k];
+    if (!misses_some_[variable] || renewed_at_[variable] == ever_owed_) continue;
+    const double f = F_[k] - ends.threshold(static_cast<int>(group_[k]), has_equality_);
+    if (std::min(f + up_mask_[k], -(f + low_mask_[k])) <= near) found.push_back(k);
+  }
+  if (found.empty()) return false;
+  const std::vector<double> gained = gained_since_exact();
+  form_anew(PointSums(gained, found), gained);
+  renewed_beta_ = beta();
+  count_evaluations();
+  return true;
 }
 
 // F of the active variables that may matter: the support, what owes or has moved, and what is near
@@ -125,11 +167,10 @@ void DualSolver<T>::renew() {
 // takes fewer values.
 template <class T>
 void DualSolver<T>::refresh(const GroupEnds& ends) {
-  std::vector<double> gained = beta_;
-  for (Index k = 0; k < n_ && !exact_beta_.empty(); ++k) gained[k] -= exact_beta_[variable_[k]];
+  const std::vector<double> gained = gained_since_exact();
   std::vector<double> owed(static_cast<std::size_t>(n_));
   for (Index k = 0; k < n_; ++k) owed[k] = owed_[variable_[k]];
-  const double near = kNear * info_.gap + kCoarseError * ever_owed_;
+  const double near = kNear * info_.gap + kCoarseError * (ever_owed_ - exact_at_);
   std::vector<Index> payable, anew, all;
   for (Index k = 0; k < n_active_; ++k) {
     const double f = F_[k] - ends.threshold(static_cast<int>(group_[k]), has_equality_);
@@ -144,14 +185,8 @@ void DualSolver<T>::refresh(const GroupEnds& ends) {
     const std::vector<double> sums = debts.form(gram_, point_, settings_.threads, Part::lost);
     for (std::size_t c = 0; c < payable.size(); ++c) F_[payable[c]] += sums[c];
   }
-  const PointSums& scratch = pays ? part : whole;
-  const std::vector<double> sums = scratch.form(gram_, point_, settings_.threads, Part::whole);
-  for (std::size_t c = 0; c < sums.size(); ++c) {
-    const Index k = scratch.wanted()[c];
-    F_[k] = exact_F_.empty() ? linear_[k] : exact_F_[variable_[k]];
-    F_[k] += ridge_[k] * gained[k] + sums[c];
-  }
-  full_row_evaluations_ += static_cast<Index>(scratch.values() + (pays ? debts.values() : 0.0));
+  form_anew(pays ? part : whole, gained);
+  full_row_evaluations_ += static_cast<Index>(pays ? debts.values() : 0.0);
   std::fill(misses_some_.begin(), misses_some_.end(), 1);
   for (const Index k : all) {
     misses_some_[variable_[k]] = 0;
@@ -172,10 +207,11 @@ void DualSolver<T>::note_exact(const std::vector<double>& F) {
   std::fill(renewed_at_.begin(), renewed_at_.end(), ever_owed_);
   std::fill(owed_.begin(), owed_.end(), 0.0);
   std::fill(misses_some_.begin(), misses_some_.end(), 0);
-  owed_squares_ = most_squares_ = 0.0;
+  owed_squares_ = most_squares_ = returned_squares_ = 0.0;
+  exact_at_ = ever_owed_;
   renewed_beta_.clear();
   renewed_gap_ = std::numeric_limits<double>::infinity();
-  if (row_tier_->form() != RowForm::coarse) return;
+  if (owed_.empty()) return;
   exact_beta_ = beta();
   exact_F_ = F;
 }
@@ -192,7 +228,13 @@ std::vector<double> DualSolver<T>::rounding_errors(double moved) const {
 
 template <class T>
 double DualSolver<T>::usual_rounding() const {
-  return kUsualError * std::sqrt(std::max(most_squares_, owed_squares_));
+  return kUsualError * std::sqrt(std::max(usual_squares(), returned_squares_));
+}
+
+// Σ owed², now or before F was last mended.
+template <class T>
+double DualSolver<T>::usual_squares() const {
+  return std::max(most_squares_, owed_squares_);
 }
 
 template double DualSolver<float>::roughness() const;
@@ -204,6 +246,10 @@ template void DualSolver<float>::refresh(const GroupEnds&);
 template void DualSolver<float>::note_exact(const std::vector<double>&);
 template std::vector<double> DualSolver<float>::rounding_errors(double) const;
 template double DualSolver<float>::usual_rounding() const;
+template double DualSolver<float>::usual_squares() const;
+template std::vector<double> DualSolver<float>::gained_since_exact() const;
+template void DualSolver<float>::form_anew(const PointSums&, const std::vector<double>&);
+template bool DualSolver<float>::mend_returned(const GroupEnds&);
 template double DualSolver<double>::roughness() const;
 template bool DualSolver<double>::is_too_rough(double) const;
 template bool DualSolver<double>::is_met(double) const;
@@ -213,5 +259,9 @@ template void DualSolver<double>::refresh(const GroupEnds&);
 template void DualSolver<double>::note_exact(const std::vector<double>&);
 template std::vector<double> DualSolver<double>::rounding_errors(double) const;
 template double DualSolver<double>::usual_rounding() const;
+template double DualSolver<double>::usual_squares() const;
+template std::vector<double> DualSolver<double>::gained_since_exact() const;
+template void DualSolver<double>::form_anew(const PointSums&, const std::vector<double>&);
+template bool DualSolver<double>::mend_returned(const GroupEnds&);
 
 }  // namespace kfu

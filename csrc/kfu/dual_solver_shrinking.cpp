@@ -184,6 +184,7 @@ void DualSolver<T>::unshrink(bool goes_on) {
   }
   const Index first = shrunk_.empty() ? n_ : shrunk_.back().first;
   for (Index k = first; k < n_ && !misses_some_.empty(); ++k) misses_some_[variable_[k]] = 1;
+  if (first < n_) returned_squares_ = std::max(returned_squares_, usual_squares());
   // From the inside out, so that rows grow without gaps.
   for (auto part = shrunk_.rbegin(); part != shrunk_.rend(); ++part) {
     std::vector<Index> points;
@@ -196,7 +197,7 @@ void DualSolver<T>::unshrink(bool goes_on) {
       const KeptRow<T> row = row_tier_->find(variable_[k]);
       const Index valid = row ? row_tier_->valid(variable_[k]) : 0;
       if (valid >= part->last) {
-        owe(variable_[k], gained);
+        owe_returned(gained);
         kept.push_back(row);
         kept_delta.push_back(gained);
         continue;

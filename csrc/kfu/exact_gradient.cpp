@@ -15,7 +15,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 // Support up to which F is computed at all of it: a few milliseconds.
 constexpr Index kSmallSupport = 3000;
-constexpr double kObjectiveError = 1e-6;     // relative, that is put up with
+constexpr double kObjectiveError = 2e-6;     // relative, that is put up with
 constexpr Index kWorthTightening = 4000000;  // float64 values that smaller errors may save
 
 // Variables with their points and β.

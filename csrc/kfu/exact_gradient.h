@@ -7,7 +7,7 @@
 //                violation, to the duality gap or to the bias. An approximate F with a proven error
 //                bound shows which variables are satisfied for certain; those keep their
 //                approximate value. (The objective does depend on F at the support: where the
-//                support is large it is as accurate as the approximate values, better than 1e-6 of
+//                support is large it is as accurate as the approximate values, about 1e-6 of
 //                it.)
 // The order of summation is fixed by the problem alone, so threads do not change a bit.
 #pragma once

@@ -73,7 +73,7 @@ class Gram {
   virtual Simd simd() const = 0;           ///< the instruction set in use (never `best`)
   virtual const char* layout() const = 0;  ///< "dense", "csr" or "precomputed"
 
-  /// True when every value is known to be in [0, 1], so that rows may be kept in fixed point.
+  /// True when every value is known to be in [0, 1], so that rows may take fewer bytes.
   virtual bool is_within_unit() const = 0;
 
   /// Columns that are computed together: slots [k·width, (k+1)·width) cost as much as one of them.

@@ -24,7 +24,7 @@ struct Info {
   Index cache_misses = 0;        ///< full rows computed
   Index reductions = 0;          ///< times the subproblem was reduced to its unbounded variables
   Index shrinks = 0;             ///< times settled variables were dropped
-  Index renewals = 0;            ///< times the gradient was formed anew, as rows are coarse
+  Index renewals = 0;            ///< times the gradient was mended, as rows are coarse
   Index extrapolations = 0;      ///< times β was moved along the differences of snapshots
   Index chunk = 0;               ///< current subproblem size
   Index n_active = 0;            ///< variables not dropped

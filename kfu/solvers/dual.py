@@ -87,7 +87,7 @@ class Info:
     layout: str
     seconds: dict[str, float] = field(default_factory=dict)  # by phase; they add up to the run
     margin: float = 0.0  # ρ of the machines with two groups
-    renewals: int = 0  # times the gradient was formed anew, where rows take two bytes a value
+    renewals: int = 0  # times the gradient was mended, where rows take two bytes a value
     extrapolations: int = 0  # steps along the differences of earlier rounds
     solver: str = "svmfu"  # which ran
     warnings: list[str] = field(default_factory=list)
