@@ -126,9 +126,18 @@ void DualSolver<T>::build_tiers(Index capacity) {
       rest = std::min(rest, kCheapRowsBytes);
     row_tier_.reset(new RowTier<T>(n_, rest, settings_.threads, form));
   }
-  square_tier_.reset();  // before the new one is allocated
+  // A block that grows may grow again: it gets memory for the largest that is provided for, which
+  // has no pages where it is not used yet.
+  Buffer<T> memory;
+  if (square_tier_ && square_tier_->has_memory_for(capacity)) {
+    memory = square_tier_->take_memory();
+  } else if (square_tier_) {
+    square_tier_.reset();  // before more is allocated
+    memory.resize(SquareTier<T>::size_of_block(std::max(capacity, set_aside_)));
+  }
   square_tier_.reset(new SquareTier<T>(gram_, capacity, *row_tier_,
-                                       settings_.value_cost >= kGatherValue, settings_.threads));
+                                       settings_.value_cost >= kGatherValue, settings_.threads,
+                                       std::move(memory)));
   info_.chunk = capacity;
   moves_ = 0;
   if (members.empty()) return;

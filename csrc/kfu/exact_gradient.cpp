@@ -150,28 +150,33 @@ Index exact_gradient(const DualProblem& problem, const std::vector<double>& beta
   return values;
 }
 
+// With e_j the part of the error of K(j, k) that is j's, one sum is enough: of |β_j| e_j K(j, k).
+// It bounds what k's own part is multiplied by, Σ |β_j| K(j, k), too: by the smallest e_j.
 void tighten_errors(const DualProblem& problem, const std::vector<double>& beta,
                     const Gram<float>& gram, const ValueError& value_error,
                     const std::vector<double>& rounding, const std::vector<Index>& variables,
                     std::vector<double>& errors) {
   Members support;
-  double worst = 0.0;
+  double least = kInf, worst = 0.0, total = 0.0;
   for (Index k = 0; k < problem.size(); ++k) {
     if (beta[k] == 0.0) continue;
     support.add(problem, beta, k);
-    support.coef.back() = std::fabs(beta[k]);
-    worst = std::max(worst, value_error.by_point[problem.points[k]]);
+    const double error = value_error.constant + value_error.by_point[problem.points[k]];
+    total += std::fabs(beta[k]);
+    support.coef.back() = std::fabs(beta[k]) * error;
+    least = std::min(least, error);
+    worst = std::max(worst, error);
   }
   std::vector<Index> points;
   for (const Index k : variables) points.push_back(problem.points[k]);
   std::vector<double> sums(variables.size(), 0.0);
   add_columns(support, gram, points, sums);
-  double total = 0.0;
-  for (const double modulus : support.coef) total += modulus;
   for (std::size_t c = 0; c < variables.size(); ++c) {
-    const double error = value_error.constant + worst + value_error.by_point[points[c]];
+    const double own = value_error.by_point[points[c]];
+    const double mean = least > 0.0 ? 1.0 + own / least : kInf;  // of the error, in units of e_j
     double& known = errors[variables[c]];
-    known = std::min(known, sum_error(error, sums[c], total) + rounding[variables[c]]);
+    known = std::min(known, sum_error(worst + own, sums[c] * mean / (worst + own), total) +
+                                rounding[variables[c]]);
   }
 }
 

@@ -19,7 +19,7 @@ Index leading_dimension(Index capacity) {
 
 template <class T>
 SquareTier<T>::SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier, bool gathers,
-                          int threads)
+                          int threads, Buffer<T> memory)
     : gram_(gram),
       row_tier_(row_tier),
       capacity_(capacity),
@@ -28,16 +28,22 @@ SquareTier<T>::SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_t
       batch_(std::strcmp(gram.layout(), "csr") == 0 ? 16 : 12),
       gathers_(gathers),
       loops_(outer_loops<T>(gram.simd())),
-      block_(capacity * ld_),
+      block_(std::move(memory)),
       columns_(gram.make_columns(capacity)),
       variables_(capacity, -1),
       points_(capacity, -1),
       born_(capacity, 0),
       filled_(capacity, 0),
       diagonal_(capacity, 0.0) {
-  prefault(block_.data(), block_.size() * static_cast<Index>(sizeof(T)), threads);
+  if (!has_memory_for(capacity_)) block_ = Buffer<T>(size_of_block(capacity_));
+  prefault(block_.data(), size_of_block(capacity_) * static_cast<Index>(sizeof(T)), threads);
   for (Index s = 0; s < capacity_; ++s)  // the loops read padding: it must be finite
     std::fill(block_.data() + s * ld_ + capacity_, block_.data() + (s + 1) * ld_, T(0));
+}
+
+template <class T>
+Index SquareTier<T>::size_of_block(Index capacity) {
+  return capacity * leading_dimension(capacity);
 }
 
 template <class T>

@@ -30,7 +30,15 @@ template <class T>
 class SquareTier final : public BlockRows<T> {
  public:
   /// `gathers` tells whether a value is dearer to compute than to fetch from the rectangular tier.
-  SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier, bool gathers, int threads);
+  /// `memory`, of any size, is used if it suffices: what it has of pages need not be got again.
+  SquareTier(const Gram<T>& gram, Index capacity, RowTier<T>& row_tier, bool gathers, int threads,
+             Buffer<T> memory = Buffer<T>());
+
+  /// What the block of so many slots takes, in values.
+  static Index size_of_block(Index capacity);
+  bool has_memory_for(Index capacity) const { return block_.size() >= size_of_block(capacity); }
+  /// Gives up the memory of the block; nothing else may be asked of the tier then.
+  Buffer<T> take_memory() { return std::move(block_); }
 
   Index capacity() const { return capacity_; }
   Index evaluations() const { return evaluations_; }
