@@ -160,6 +160,7 @@ template <class T>
 void threads_do_not_change_a_bit(double cost, bool equality, Index few = 12) {
   Toy toy = make_toy(1500, cost, equality, few);
   SolverSettings settings;
+  if (few < 12) settings.tolerance = 1e-5;  // looks at all variables that find violators
   settings.chunk = 100;
   settings.value_cost = 1.0;  // cheap: nothing is deferred
   const Answer plain = solve<T>(toy, settings);
@@ -199,6 +200,7 @@ int main() {
   threads_do_not_change_a_bit<float>(1000.0, true);
   threads_do_not_change_a_bit<float>(1.0, false);
   threads_do_not_change_a_bit<float>(10.0, true, 3);
+  threads_do_not_change_a_bit<float>(300.0, true, 2);
   threads_do_not_change_a_bit<double>(10.0, true);
   return kfu_test::report("deferral");
 }
