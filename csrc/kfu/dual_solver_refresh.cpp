@@ -5,10 +5,11 @@
 // are rounding errors, as good as independent: the sum is of the size of kCoarseUnit / √12 times
 // the norm of owed, and the gap of F that so many variables have been levelled to may be off by
 // some eight times that. While β settles, what it has still to go falls as fast as the gap, or
-// faster: once F has been formed anew, the error stays a small part of the gap for long. On case b
-// of the benchmarks F is off by 6e-3 in the end if it is left alone; formed anew at a gap of 0.018,
-// from half a kernel value for each pair of support vectors, it is off by 2e-5. Where that fails (K
-// nearly singular, and the gap small beside the way to go), rows are kept as they are from then on.
+// faster: once F has been mended, the error stays a small part of the gap for long. On case b of
+// the benchmarks the gap is off by 6e-3 in the end if F is left alone; mended once, at a gap of
+// 0.018, from half a kernel value for each pair of support vectors, it is what the certificate
+// finds. Where that fails (K nearly singular, and the gap small beside the way to go), rows are
+// kept as they are from then on.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -37,8 +37,8 @@ constexpr double kCheapValue = 30.0;
 /// set that move few variables at a time: it mostly stays in the third-level cache.
 constexpr double kCheapRowsBytes = 16e6;
 
-/// Sums of coarse rows have to be formed anew now and then, from values computed again: rows of
-/// values of more multiply-adds than this are kept in fixed point.
+/// Sums of coarse rows have to be mended now and then, from values computed again: rows of values
+/// of more multiply-adds than this are kept in fixed point.
 constexpr double kDearToRefresh = 130.0;
 
 /// Fewer bytes a value for float32 values in [0, 1], unless these are so cheap that it takes longer
